@@ -1,0 +1,67 @@
+"""Causal self-attention: nearness by position id, causality by slot."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from lengen.model.cache import KVCache
+from lengen.model.config import ModelConfig
+from lengen.positions.encode import Rotation
+
+
+class View(NamedTuple):
+    """What the attention of every layer shares in one forward pass."""
+
+    slots: Int[Tensor, "B T"] | None  # None: all slots from 0, nothing cached
+    rotation: Rotation | None
+    bias: Float[Tensor, "B H T S"] | None
+    cache: KVCache | None
+
+
+class Attention(nn.Module):
+    def __init__(self, config: ModelConfig, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.num_heads, self.head_size = config.num_heads, config.head_size
+        self.query = nn.Linear(config.width, config.width)
+        self.key_value = nn.Linear(config.width, 2 * config.width)
+        self.output = nn.Linear(config.width, config.width)
+
+    def forward(
+        self, hidden: Float[Tensor, "B T D"], view: View, first_query: int
+    ) -> Float[Tensor, "B T-first_query D"]:
+        """Keys and values everywhere, queries from index `first_query` on."""
+        batch_size, num_tokens, width = hidden.shape
+        queries = self.query(hidden[:, first_query:])
+        queries = queries.view(batch_size, num_tokens - first_query, self.num_heads, self.head_size).transpose(1, 2)
+        keys_values = self.key_value(hidden).view(batch_size, num_tokens, 2, self.num_heads, self.head_size)
+        keys, values = keys_values.permute(2, 0, 3, 1, 4)
+        if view.rotation is not None:
+            cos, sin = view.rotation
+            queries = Rotation(cos[:, :, first_query:], sin[:, :, first_query:]).apply(queries)
+            keys = view.rotation.apply(keys)
+        if view.cache is not None:
+            assert view.slots is not None
+            keys, values = view.cache.write(self.layer, view.slots, keys, values)
+
+        # The fused kernel knows plain causality; everything else is spelled out in a mask.
+        plain = view.slots is None and view.bias is None
+        is_last_slot_only = plain and first_query == num_tokens - 1  # it may see all there is
+        is_square = plain and first_query == 0
+        mask = None
+        if not is_last_slot_only and not is_square:
+            mask = self._mask(view, first_query, num_tokens, keys.shape[2], queries.dtype)
+        attended = scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=is_square)
+        return self.output(attended.transpose(1, 2).reshape(batch_size, num_tokens - first_query, width))
+
+    def _mask(
+        self, view: View, first_query: int, num_tokens: int, num_keys: int, dtype: torch.dtype
+    ) -> Bool[Tensor, "#B 1 T S"] | Float[Tensor, "B H T S"]:
+        slots = torch.arange(num_tokens)[None] if view.slots is None else view.slots
+        visible = torch.arange(num_keys) <= slots[:, None, first_query:, None]
+        if view.bias is None:
+            return visible
+        return view.bias[:, :, first_query:].masked_fill(~visible, -torch.inf).to(dtype)

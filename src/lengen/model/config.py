@@ -1,0 +1,36 @@
+"""The size of a decoder; what depends on the task or the scheme is not here."""
+
+import math
+from dataclasses import dataclass
+
+from lengen.tasks.base import require
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    num_layers: int = 4
+    num_heads: int = 4
+    width: int = 128
+    mlp_ratio: int = 4
+    init_scale: float = 0.64  # weights ~ N(0, (init_scale/√width)²): 0.02 at width 1024, where the paper's model is
+
+    def __post_init__(self) -> None:
+        for field in ("num_layers", "num_heads", "width", "mlp_ratio"):
+            value = getattr(self, field)
+            require(value >= 1, f"--model.{field} {value} is too small", "use at least 1")
+        require(
+            self.width % self.num_heads == 0,
+            f"width={self.width} is not a multiple of num_heads={self.num_heads}",
+            "change --model.width or --model.num_heads",
+        )
+
+    @property
+    def head_size(self) -> int:
+        return self.width // self.num_heads
+
+    @property
+    def init_std(self) -> float:
+        return self.init_scale / math.sqrt(self.width)
+
+
+PAPER_MODEL = ModelConfig(num_layers=12, num_heads=16, width=1024)  # App. E

@@ -1,0 +1,101 @@
+"""A GPT-NeoX decoder (parallel residual) with a token head and, for schemes that predict ids, a position head."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from lengen.model.attention import Attention, View
+from lengen.model.cache import KVCache
+from lengen.model.config import ModelConfig
+from lengen.positions.encode import build_encoder
+from lengen.positions.scheme import Scheme
+from lengen.seeding import torch_seed_for
+
+
+class DecoderOutput(NamedTuple):
+    token_logits: Float[Tensor, "B T V"]
+    position_logits: Float[Tensor, "B T P"] | None  # None: this scheme predicts no ids
+
+
+class Block(nn.Module):
+    def __init__(self, config: ModelConfig, layer: int) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(config.width)
+        self.attention = Attention(config, layer)
+        self.mlp_norm = nn.LayerNorm(config.width)
+        self.mlp_in = nn.Linear(config.width, config.mlp_ratio * config.width)
+        self.mlp_out = nn.Linear(config.mlp_ratio * config.width, config.width)
+
+    def forward(self, hidden: Float[Tensor, "B T D"], view: View, first_query: int) -> Float[Tensor, "B Q D"]:
+        attended = self.attention(self.attention_norm(hidden), view, first_query)
+        hidden = hidden[:, first_query:]
+        transformed = self.mlp_out(nn.functional.gelu(self.mlp_in(self.mlp_norm(hidden))))
+        return hidden + attended + transformed  # parallel: both branches read the same input
+
+
+class Decoder(nn.Module):
+    def __init__(self, config: ModelConfig, scheme: Scheme, vocab_size: int) -> None:
+        super().__init__()
+        self.config, self.scheme = config, scheme
+        self.embedding = nn.Embedding(vocab_size, config.width)
+        self.encoder = build_encoder(
+            scheme.encoder,
+            num_ids=scheme.num_ids,
+            width=config.width,
+            num_heads=config.num_heads,
+            head_size=config.head_size,
+        )
+        self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.num_layers))
+        self.final_norm = nn.LayerNorm(config.width)
+        self.token_head = nn.Linear(config.width, vocab_size, bias=False)
+        self.position_head = (
+            nn.Linear(config.width, scheme.num_ids, bias=False) if scheme.assigner.predicts_ids else None
+        )
+
+    @torch.no_grad()
+    def initialize(self, seed: int) -> "Decoder":
+        """Matrices ~ N(0, init_std²), biases 0, norms 1; scalars keep their own start values."""
+        generator = torch.Generator().manual_seed(torch_seed_for(seed, "initialize"))
+        for name, parameter in self.named_parameters():
+            if name.startswith("encoder.hidden") or name.startswith("encoder.output"):
+                # FIRE's MLP maps one number in [0, 1] to a bias: it is not as wide as the model, and neither is this.
+                parameter.uniform_(
+                    -1.0 / parameter.shape[-1] ** 0.5, 1.0 / parameter.shape[-1] ** 0.5, generator=generator
+                )
+            elif parameter.ndim >= 2:
+                parameter.normal_(0.0, self.config.init_std, generator=generator)
+            elif name.endswith("bias"):
+                parameter.zero_()
+        return self
+
+    def forward(
+        self,
+        token_ids: Int[Tensor, "B T"],
+        position_ids: Int[Tensor, "B T"],
+        first_target: int = 0,
+        slots: Int[Tensor, "B T"] | None = None,
+        cache: KVCache | None = None,
+    ) -> DecoderOutput:
+        """Logits for what follows each token from index `first_target` on.
+
+        Before it only keys and values are needed in the last layer, so nothing else is computed there. With a cache,
+        `slots` says where these tokens stand; without one they stand at 0, 1, ….
+        """
+        key_ids = position_ids
+        if cache is not None:
+            assert slots is not None, "a cache needs to know the slots"
+            key_ids = cache.write_ids(slots, position_ids)
+        view = View(slots, self.encoder.rotation(position_ids), self.encoder.bias(position_ids, key_ids), cache)
+        hidden = self.encoder.embed(self.embedding(token_ids), position_ids)
+        last = len(self.blocks) - 1
+        for layer, block in enumerate(self.blocks):
+            hidden = block(hidden, view, first_query=first_target if layer == last else 0)
+        hidden = self.final_norm(hidden)
+        return DecoderOutput(
+            self.token_head(hidden), None if self.position_head is None else self.position_head(hidden)
+        )
+
+    def num_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
