@@ -1,0 +1,78 @@
+"""Batched greedy decoding: the predicted token, and where the scheme predicts it the predicted id, are fed back."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from lengen.batch import Batch
+from lengen.model.cache import KVCache
+from lengen.model.decoder import Decoder, DecoderOutput
+
+
+class Prompts(NamedTuple):
+    """Prompts of different lengths, padded on the right; what stands in the padding does not matter."""
+
+    token_ids: Int[Tensor, "B P"]
+    position_ids: Int[Tensor, "B P"]
+    lens: Int[Tensor, "B"]
+
+    @classmethod
+    def of(cls, batch: Batch) -> "Prompts":
+        return cls(
+            batch.token_ids[:, : batch.prompt_len],
+            batch.position_ids[:, : batch.prompt_len],
+            torch.full((len(batch.token_ids),), batch.prompt_len),
+        )
+
+
+class Decoded(NamedTuple):
+    token_ids: Int[Tensor, "B N"]
+    position_ids: Int[Tensor, "B N"]
+
+
+@torch.no_grad()
+def greedy_decode(decoder: Decoder, prompts: Prompts, given_ids: Int[Tensor, "B N"], use_cache: bool = True) -> Decoded:
+    """N tokens after each prompt. `given_ids` are fed as their ids, unless the scheme predicts ids of its own.
+
+    An example's slots are its own: the first new token of each stands right behind its prompt. Causality by slot hides
+    the padding of shorter prompts, so examples of any lengths decode side by side.
+    """
+    batch_size, num_new = given_ids.shape
+    num_prompt_slots = prompts.token_ids.shape[1]
+    num_slots = num_prompt_slots + num_new
+    rows = torch.arange(batch_size)
+    token_ids = torch.zeros((batch_size, num_slots), dtype=torch.int64)
+    position_ids = torch.zeros((batch_size, num_slots), dtype=torch.int64)
+    token_ids[:, :num_prompt_slots] = prompts.token_ids
+    position_ids[:, :num_prompt_slots] = prompts.position_ids
+    cache = None
+    if use_cache:
+        cache = KVCache(decoder.config, batch_size, num_slots, next(decoder.parameters()).dtype)
+
+    new_tokens = torch.zeros_like(given_ids)
+    new_ids = given_ids.clone()
+    for step in range(num_new):
+        slot = prompts.lens + step  # [B]: where this step's token goes
+        output = _next_logits(decoder, token_ids, position_ids, slot, cache, is_prefill=step == 0)
+        new_tokens[:, step] = output.token_logits.argmax(-1)[:, 0]
+        if output.position_logits is not None:
+            new_ids[:, step] = output.position_logits.argmax(-1)[:, 0]
+        token_ids[rows, slot] = new_tokens[:, step]
+        position_ids[rows, slot] = new_ids[:, step]
+    return Decoded(new_tokens, new_ids)
+
+
+def _next_logits(
+    decoder: Decoder, token_ids: Tensor, position_ids: Tensor, slot: Tensor, cache: KVCache | None, is_prefill: bool
+) -> DecoderOutput:
+    """The logits for each example's `slot`, that is, the output at the slot before it: shapes [B, 1, …]."""
+    rows = torch.arange(len(slot))[:, None]
+    last = (slot - 1)[:, None]
+    if cache is not None and not is_prefill:
+        return decoder(token_ids[rows, last], position_ids[rows, last], slots=last, cache=cache)
+    first_target, num_read = int(last.min()), int(slot.max())
+    slots = None if cache is None else torch.arange(num_read).expand(len(slot), num_read)
+    output = decoder(token_ids[:, :num_read], position_ids[:, :num_read], first_target, slots, cache)
+    return DecoderOutput(*(None if logits is None else logits[rows, last - first_target] for logits in output))  # type: ignore[arg-type]

@@ -1,0 +1,41 @@
+"""Two intervals, never mixed: Wilson over test examples within a run, Student-t over training runs."""
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist, fmean, stdev
+from typing import NamedTuple
+
+CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+
+def wilson(correct: int, total: int, confidence: float = CONFIDENCE) -> Interval:
+    """The share of correct examples of one run, with Wilson's score interval."""
+    if not 0 <= correct <= total or total == 0:
+        raise ValueError(f"correct={correct} of total={total} is not a share; need 0 ≤ correct ≤ total and total ≥ 1")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share = correct / total
+    shrink = 1 + z * z / total
+    centre = (share + z * z / (2 * total)) / shrink
+    half = z / shrink * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    # At 0 and 1 the bound is the share itself; rounding may miss it by an ulp.
+    return Interval(share, 0.0 if correct == 0 else centre - half, 1.0 if correct == total else centre + half)
+
+
+def student_t(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """The mean over training runs, with Student's interval; of a single run nothing is known but its value."""
+    from scipy.special import stdtrit
+
+    if not values:
+        raise ValueError("an interval over training runs needs at least one run; got none")
+    mean = fmean(values)
+    if len(values) == 1:
+        return Interval(mean, -math.inf, math.inf)
+    quantile = float(stdtrit(len(values) - 1, (1 + confidence) / 2))
+    half = quantile * stdev(values) / math.sqrt(len(values))
+    return Interval(mean, mean - half, mean + half)

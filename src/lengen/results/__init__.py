@@ -1,0 +1,6 @@
+"""Results on disk: append-only rows and run.json."""
+
+from lengen.results.schema import METRICS, Mode, Row
+from lengen.results.store import RunFolder, read_jsonl, write_atomically
+
+__all__ = ["METRICS", "Mode", "Row", "RunFolder", "read_jsonl", "write_atomically"]

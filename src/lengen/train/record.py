@@ -1,0 +1,68 @@
+"""What a run writes besides its checkpoint: run.json, metrics as JSON lines, TensorBoard events."""
+
+import json
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lengen.config import RunConfig, config_to_dict
+from lengen.results.store import RunFolder, append_jsonl, read_jsonl, write_atomically
+
+
+def new_run_record(config: RunConfig, threads: int) -> dict[str, Any]:
+    return {
+        "run": config.run_id,
+        "arm": config.arm,
+        "seed": config.seed,
+        "status": "running",
+        "step": 0,
+        "wall_seconds": 0.0,
+        "headline_metric": config.headline_metric,
+        "label": f"{config.task.name} · {config.scheme.name}",
+        "config": config_to_dict(config),
+        "threads": threads,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": source_commit(),
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in ("lengen", "torch", "numpy", "safetensors")},
+        },
+    }
+
+
+def source_commit() -> str | None:
+    """The commit of the checkout this code runs from, with a mark if it was changed; None for an installed copy."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        # An installed copy may lie inside someone else's repository; only a tracked file says that it is ours.
+        git("ls-files", "--error-unmatch", __file__)
+        return git("rev-parse", "HEAD") + ("-changed" if git("status", "--porcelain", "--", ".") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+class MetricsLog:
+    """metrics.jsonl and TensorBoard events, continued at a step: what a lost stretch had written is dropped first."""
+
+    def __init__(self, folder: RunFolder, first_step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter  # slow to import: only a training run pays for it
+
+        self._file = folder.metrics_file
+        kept = [r for r in read_jsonl(self._file) if r["step"] <= first_step] if self._file.exists() else []
+        write_atomically(self._file, "".join(json.dumps(record) + "\n" for record in kept).encode())
+        self._events = SummaryWriter(str(folder.events_folder), purge_step=first_step + 1)
+
+    def write(self, step: int, values: dict[str, float]) -> None:
+        append_jsonl(self._file, [{"step": step, **values}])
+        for name, value in values.items():
+            self._events.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        self._events.close()
