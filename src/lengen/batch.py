@@ -39,6 +39,9 @@ class Batch(NamedTuple):
     def target_ids(self) -> Int[Tensor, "B N"]:
         return self.position_ids[:, self.prompt_len :]
 
+    def to(self, device: torch.device | str) -> "Batch":
+        return Batch(self.token_ids.to(device), self.position_ids.to(device), self.prompt_len)
+
     def rows(self, which: slice | Tensor) -> "Batch":
         """Some of the examples."""
         return Batch(self.token_ids[which], self.position_ids[which], self.prompt_len)

@@ -23,7 +23,7 @@ class Prompts(NamedTuple):
         return cls(
             batch.token_ids[:, : batch.prompt_len],
             batch.position_ids[:, : batch.prompt_len],
-            torch.full((len(batch.token_ids),), batch.prompt_len),
+            torch.full((len(batch.token_ids),), batch.prompt_len, device=batch.token_ids.device),
         )
 
 
@@ -42,14 +42,14 @@ def greedy_decode(decoder: Decoder, prompts: Prompts, given_ids: Int[Tensor, "B 
     batch_size, num_new = given_ids.shape
     num_prompt_slots = prompts.token_ids.shape[1]
     num_slots = num_prompt_slots + num_new
-    rows = torch.arange(batch_size)
-    token_ids = torch.zeros((batch_size, num_slots), dtype=torch.int64)
-    position_ids = torch.zeros((batch_size, num_slots), dtype=torch.int64)
+    rows = torch.arange(batch_size, device=given_ids.device)
+    token_ids = given_ids.new_zeros((batch_size, num_slots))
+    position_ids = token_ids.clone()
     token_ids[:, :num_prompt_slots] = prompts.token_ids
     position_ids[:, :num_prompt_slots] = prompts.position_ids
     cache = None
     if use_cache:
-        cache = KVCache(decoder.config, batch_size, num_slots, next(decoder.parameters()).dtype)
+        cache = KVCache(decoder.config, batch_size, num_slots, like=next(decoder.parameters()))
 
     new_tokens = torch.zeros_like(given_ids)
     new_ids = given_ids.clone()
@@ -68,11 +68,11 @@ def _next_logits(
     decoder: Decoder, token_ids: Tensor, position_ids: Tensor, slot: Tensor, cache: KVCache | None, is_prefill: bool
 ) -> DecoderOutput:
     """The logits for each example's `slot`, that is, the output at the slot before it: shapes [B, 1, …]."""
-    rows = torch.arange(len(slot))[:, None]
+    rows = torch.arange(len(slot), device=slot.device)[:, None]
     last = (slot - 1)[:, None]
     if cache is not None and not is_prefill:
         return decoder(token_ids[rows, last], position_ids[rows, last], slots=last, cache=cache)
     first_target, num_read = int(last.min()), int(slot.max())
-    slots = None if cache is None else torch.arange(num_read).expand(len(slot), num_read)
+    slots = None if cache is None else torch.arange(num_read, device=slot.device).expand(len(slot), num_read)
     output = decoder(token_ids[:, :num_read], position_ids[:, :num_read], first_target, slots, cache)
     return DecoderOutput(*(None if logits is None else logits[rows, last - first_target] for logits in output))  # type: ignore[arg-type]

@@ -51,6 +51,7 @@ def length_curve(
     only: str | None = None,
 ) -> Iterator[Measurement]:
     """Measure each length in turn; `only` names a single measure and spares the decoding that others need."""
+    device = decoder.token_head.weight.device
     for length in lengths:
         task.check_length(length)
         decoder.scheme.check_test_length(task, length)
@@ -58,7 +59,7 @@ def length_curve(
         examples = sample_batch(task, decoder.scheme, rng_for(seed, "evaluate", length), num_examples, length, False)
         counts: dict[str, int] = {}
         for start in range(0, num_examples, EXAMPLES_AT_A_TIME):
-            batch = examples.rows(slice(start, start + EXAMPLES_AT_A_TIME))
+            batch = examples.rows(slice(start, start + EXAMPLES_AT_A_TIME)).to(device)
             for metric, is_right in _measure(decoder, batch, mode, only).items():
                 counts[metric] = counts.get(metric, 0) + int(is_right.sum())
         for metric, correct in counts.items():

@@ -53,15 +53,16 @@ class Attention(nn.Module):
         is_square = plain and first_query == 0
         mask = None
         if not is_last_slot_only and not is_square:
-            mask = self._mask(view, first_query, num_tokens, keys.shape[2], queries.dtype)
+            mask = self._mask(view, first_query, num_tokens, keys)
         attended = scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=is_square)
         return self.output(attended.transpose(1, 2).reshape(batch_size, num_tokens - first_query, width))
 
     def _mask(
-        self, view: View, first_query: int, num_tokens: int, num_keys: int, dtype: torch.dtype
+        self, view: View, first_query: int, num_tokens: int, keys: Float[Tensor, "B H S K"]
     ) -> Bool[Tensor, "#B 1 T S"] | Float[Tensor, "B H T S"]:
-        slots = torch.arange(num_tokens)[None] if view.slots is None else view.slots
-        visible = torch.arange(num_keys) <= slots[:, None, first_query:, None]
+        num_keys, device = keys.shape[2], keys.device
+        slots = torch.arange(num_tokens, device=device)[None] if view.slots is None else view.slots
+        visible = torch.arange(num_keys, device=device) <= slots[:, None, first_query:, None]
         if view.bias is None:
             return visible
-        return view.bias[:, :, first_query:].masked_fill(~visible, -torch.inf).to(dtype)
+        return view.bias[:, :, first_query:].masked_fill(~visible, -torch.inf).to(keys.dtype)

@@ -16,12 +16,12 @@ class KVCache:
     can see them, because causality is decided by slot, and they are overwritten as the example grows.
     """
 
-    def __init__(self, config: ModelConfig, batch_size: int, num_slots: int, dtype: torch.dtype) -> None:
+    def __init__(self, config: ModelConfig, batch_size: int, num_slots: int, like: Tensor) -> None:
         shape = (batch_size, config.num_heads, num_slots, config.head_size)
-        self.keys = [torch.zeros(shape, dtype=dtype) for _ in range(config.num_layers)]
-        self.values = [torch.zeros(shape, dtype=dtype) for _ in range(config.num_layers)]
-        self.ids = torch.zeros((batch_size, num_slots), dtype=torch.int64)
-        self._rows = torch.arange(batch_size)[:, None]
+        self.keys = [like.new_zeros(shape) for _ in range(config.num_layers)]
+        self.values = [like.new_zeros(shape) for _ in range(config.num_layers)]
+        self.ids = torch.zeros((batch_size, num_slots), dtype=torch.int64, device=like.device)
+        self._rows = torch.arange(batch_size, device=like.device)[:, None]
 
     def write_ids(self, slots: Int[Tensor, "B T"], ids: Int[Tensor, "B T"]) -> Int[Tensor, "B S"]:
         """Store the ids of these slots; return those of all slots up to the newest of any example."""

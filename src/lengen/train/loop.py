@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +14,7 @@ from lengen.batch import Batch, sample_batch
 from lengen.config import RunConfig, config_from_dict, config_to_dict, first_difference
 from lengen.evaluate.length_curve import length_curve
 from lengen.loss import summed_loss
-from lengen.model.decoder import Decoder
+from lengen.model.decoder import Decoder, DecoderOutput
 from lengen.results import Row, RunFolder
 from lengen.seeding import rng_for
 from lengen.train.checkpoint import Progress, load_checkpoint, save_checkpoint
@@ -65,10 +66,12 @@ def open_run(config: RunConfig, folder: RunFolder, resume: bool, overwrite: bool
         shutil.rmtree(folder.events_folder, ignore_errors=True)
 
 
-def train(config: RunConfig, folder: RunFolder, *, resume: bool = False, overwrite: bool = False) -> Outcome:
+def train(
+    config: RunConfig, folder: RunFolder, *, resume: bool = False, overwrite: bool = False, device: str = "cpu"
+) -> Outcome:
     """Train to the last step and evaluate there. Everything on disk is whole at any moment."""
     open_run(config, folder, resume, overwrite)
-    decoder = build_decoder(config)
+    decoder = build_decoder(config).to(device)
     optimizer = build_optimizer(decoder, config.weight_decay)
     record = folder.read_run() if resume else new_run_record(config, torch.get_num_threads())
     progress = Progress(config.run_id, 0, 0.0)
@@ -97,9 +100,8 @@ def train(config: RunConfig, folder: RunFolder, *, resume: bool = False, overwri
                 learning_rate = learning_rate_at(
                     step, config.learning_rate, config.warmup_steps, config.steps, config.schedule
                 )
-                loss, accuracy = training_step(
-                    forward, optimizer, training_batches(config, step), learning_rate, config
-                )
+                batches = [batch.to(device) for batch in training_batches(config, step)]
+                loss, accuracy = training_step(forward, optimizer, batches, learning_rate, config)
                 step += 1
                 report.update(step, loss, accuracy)
                 if step % config.log_every == 0 or step == config.steps:
@@ -133,21 +135,26 @@ def training_batches(config: RunConfig, step: int) -> list[Batch]:
 
 
 def training_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[Batch], learning_rate: float, config: RunConfig
+    forward: Callable[..., DecoderOutput],
+    optimizer: torch.optim.Optimizer,
+    batches: list[Batch],
+    learning_rate: float,
+    config: RunConfig,
 ) -> tuple[float, float]:
     """One update; returns the mean loss over all targets and the share of targets predicted right before it."""
     num_targets = sum(batch.target_tokens.numel() for batch in batches)
     optimizer.zero_grad(set_to_none=True)
     loss, num_correct = 0.0, 0
     for batch in batches:
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=config.precision == "bf16"):
-            output = model(batch.input_token_ids, batch.input_position_ids, batch.first_target)
+        with torch.autocast(batch.token_ids.device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16"):
+            output = forward(batch.input_token_ids, batch.input_position_ids, batch.first_target)
             summed = summed_loss(output, batch, config.position_loss_weight)
         mean = summed.total / num_targets  # every target of the step weighs the same, whatever its group
         mean.backward()  # type: ignore[no-untyped-call]
         loss += mean.item()
         num_correct += summed.num_correct
-    norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    norm = nn.utils.clip_grad_norm_(parameters, config.clip_norm)
     if not np.isfinite(loss) or not torch.isfinite(norm):
         raise NonFiniteLoss(
             f"the loss became {loss} with gradient norm {norm.item()}; the last checkpoint is kept: lower "
