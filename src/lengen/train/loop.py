@@ -67,7 +67,13 @@ def open_run(config: RunConfig, folder: RunFolder, resume: bool, overwrite: bool
 
 
 def train(
-    config: RunConfig, folder: RunFolder, *, resume: bool = False, overwrite: bool = False, device: str = "cpu"
+    config: RunConfig,
+    folder: RunFolder,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    device: str = "cpu",
+    quiet: bool = False,
 ) -> Outcome:
     """Train to the last step and evaluate there. Everything on disk is whole at any moment."""
     open_run(config, folder, resume, overwrite)
@@ -93,7 +99,7 @@ def train(
         folder.write_run(record | {"status": status, "step": step, "wall_seconds": round(wall_seconds, 1)})
 
     try:
-        with StopRequest() as stop, ProgressReport(config.run_id, config.steps, config.log_every) as report:
+        with StopRequest() as stop, ProgressReport(config.run_id, config.steps, config.log_every, quiet) as report:
             if step:
                 report.say(f"resuming at step {step}")
             while step < config.steps:

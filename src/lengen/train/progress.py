@@ -1,6 +1,5 @@
 """What a person sees of a run: a live bar on a terminal, plain lines in a log. Everything goes to standard error."""
 
-import sys
 import time
 from types import TracebackType
 
@@ -11,15 +10,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 class ProgressReport:
     """A context that shows steps, loss, accuracy and time left."""
 
-    def __init__(self, title: str, num_steps: int, log_every: int) -> None:
+    def __init__(self, title: str, num_steps: int, log_every: int, quiet: bool = False) -> None:
         self._title, self._num_steps, self._log_every = title, num_steps, log_every
-        self._console = Console(stderr=True)
+        self._console = Console(stderr=True, quiet=quiet)
         self._bar: Progress | None = None
         self._first_step: int | None = None
         self._started = time.monotonic()
 
     def __enter__(self) -> "ProgressReport":
-        if self._console.is_terminal:
+        if self._console.is_terminal and not self._console.quiet:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -53,7 +52,7 @@ class ProgressReport:
         if self._bar is not None:
             self._bar.console.print(message, highlight=False, markup=False)
         else:
-            print(f"[{self._title}] {message}", file=sys.stderr, flush=True)
+            self._console.print(f"[{self._title}] {message}", highlight=False, markup=False, soft_wrap=True)
 
     def _seconds_left(self, step: int) -> str:
         if self._first_step is None or step <= self._first_step:

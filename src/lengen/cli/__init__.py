@@ -1,0 +1,95 @@
+"""The command line: parse, call, print. One file a command; only the chosen one is imported, so help is instant."""
+
+import argparse
+import difflib
+import importlib
+import os
+import sys
+from typing import NoReturn
+
+COMMANDS = {
+    "demo": "train PPC and its baseline side by side and draw the difference",
+    "tasks": "list the tasks",
+    "schemes": "list the position schemes",
+    "presets": "list the paper's arms and their scales",
+    "sample": "show examples of a task with their ids",
+    "train": "train a model on short sequences",
+    "evaluate": "measure accuracy by length",
+    "decode": "decode one example step by step against the truth",
+    "plot": "draw length curves of one or more runs",
+}
+
+EXIT_USAGE = 2
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors are one sentence on standard error and exit 2."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: error: {message}; see `{self.prog} --help`", file=sys.stderr)
+        sys.exit(EXIT_USAGE)
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if argv is None else argv
+    overview = _overview()
+    if not arguments or arguments[0] in ("-h", "--help", "--version"):
+        overview.parse_args(arguments or ["--help"])
+    name, *rest = arguments
+    if name not in COMMANDS:
+        nearest = difflib.get_close_matches(name, COMMANDS, n=1)
+        overview.error(f"unknown command {name!r}" + (f"; did you mean {nearest[0]!r}" if nearest else ""))
+
+    command = importlib.import_module(f"lengen.cli.{name}")
+    parser = Parser(
+        prog=f"lengen {name}",
+        description=command.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.configure(parser)
+    try:
+        return _run(command, parser, rest)
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except ValueError as error:
+        print(f"lengen {name}: error: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except ArithmeticError as error:  # a run that diverged: not the command line's fault, and not a success
+        print(f"lengen {name}: error: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(command: object, parser: Parser, rest: list[str]) -> int:
+    args, unknown = parser.parse_known_args(rest)
+    if getattr(command, "TAKES_OVERRIDES", False):
+        from lengen.cli.overrides import read_dotted_flags
+
+        args.overrides, unknown = read_dotted_flags(unknown)
+    if unknown:
+        known = [option for action in parser._actions for option in action.option_strings]
+        nearest = difflib.get_close_matches(unknown[0], known, n=1)
+        parser.error(f"unknown argument {unknown[0]!r}" + (f"; did you mean {nearest[0]!r}" if nearest else ""))
+    code: int = command.run(args)  # type: ignore[attr-defined]
+    sys.stdout.flush()
+    return code
+
+
+def _overview() -> Parser:
+    from lengen import __version__
+
+    width = max(map(len, COMMANDS))
+    lines = "\n".join(f"  {name:<{width}}  {about}" for name, about in COMMANDS.items())
+    overview = Parser(
+        prog="lengen",
+        usage="lengen COMMAND ...",
+        description="Length generalization of transformers: train on short sequences, work on long ones, know why.",
+        epilog=f"commands:\n{lines}\n\nexample:\n  lengen sample parity-scratchpad --length 8\n\n"
+        "`lengen COMMAND --help` explains a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    overview.add_argument("--version", action="version", version=f"lengen {__version__}")
+    return overview

@@ -1,0 +1,26 @@
+"""Loading a trained run for a command, with settings that may differ from training."""
+
+from lengen.cli.overrides import Overrides, apply_overrides
+from lengen.config import RunConfig, config_from_dict
+from lengen.model.decoder import Decoder
+from lengen.results import RunFolder
+from lengen.train.checkpoint import Progress, load_checkpoint
+from lengen.train.loop import build_decoder
+
+
+def load_with_overrides(folder: RunFolder, overrides: Overrides) -> tuple[RunConfig, Decoder, Progress]:
+    """The run's decoder under overridden settings, which must not change the shape of any weight."""
+    trained = config_from_dict(folder.read_run()["config"])
+    if "model" in overrides:
+        raise ValueError("--model.* cannot change after training; drop it")
+    # Lengths of the training run need not fit the settings of a test (k_test above the shortest length's bits, say).
+    config = apply_overrides(trained, overrides, {"eval_lengths": ()})
+    if len(config.task.vocabulary) != len(trained.task.vocabulary):
+        raise ValueError(
+            f"the model was trained with {len(trained.task.vocabulary)} tokens and these --task settings have "
+            f"{len(config.task.vocabulary)}; drop the setting that changes the vocabulary"
+        )
+    if config.scheme.num_ids != trained.scheme.num_ids:
+        raise ValueError("--assigner.max_position_id cannot change after training; drop it")
+    decoder = build_decoder(config)
+    return config, decoder, load_checkpoint(folder.checkpoint_file, decoder)

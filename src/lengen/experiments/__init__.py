@@ -1,0 +1,1 @@
+"""The paper's experiments: presets for every arm, and the demo."""

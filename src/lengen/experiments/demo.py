@@ -1,0 +1,49 @@
+"""The first thing a newcomer runs: Predictive Position Coupling beside its no-coupling baseline, on two cores."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from lengen.config import RunConfig
+from lengen.experiments.presets import preset_config
+from lengen.results import RunFolder, write_atomically
+
+LENGTHS = (10, 20, 30, 40, 60, 80, 100, 120)
+ARMS = {"ppc": "fig2-jump1", "baseline": "fig8a-jump1"}
+
+
+def demo_config(preset: str) -> RunConfig:
+    return replace(preset_config(preset, "cpu"), eval_lengths=LENGTHS, eval_every=1_000, log_every=20)
+
+
+def run_demo(out: Path, overwrite: bool, as_json: bool) -> int:
+    from lengen.figures.length_curves import curves_of, draw_length_curves, save_figure
+    from lengen.train.launch import Job, run_side_by_side
+
+    jobs = [Job(name, demo_config(preset), RunFolder(out / name)) for name, preset in ARMS.items()]
+    RunFolder(out).create()
+    if not run_side_by_side(jobs, workers=2, overwrite=overwrite):
+        return 130
+    summary: dict[str, dict[str, float] | float] = {}
+    for job in jobs:
+        rows = [row for row in job.folder.latest_rows() if row.metric == job.config.headline_metric]
+        summary[job.label] = {str(row.length): row.rate for row in rows if row.length in LENGTHS}
+    summary["seconds"] = max(job.folder.read_run()["wall_seconds"] for job in jobs)
+    write_atomically(out / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())
+    title = "Parity with scratchpad: trained on lengths 10–40"
+    figure = draw_length_curves(curves_of([job.folder for job in jobs]), title)
+    save_figure(figure, out / "length_curves.png", overwrite=True)
+    print(json.dumps(summary) if as_json else _table(summary, out))
+    return 0
+
+
+def _table(summary: dict[str, dict[str, float] | float], out: Path) -> str:
+    ppc, baseline = summary["ppc"], summary["baseline"]
+    assert isinstance(ppc, dict)
+    assert isinstance(baseline, dict)
+    lines = ["length    PPC (tokens and ids)    baseline (tokens)"]
+    for length in ppc:
+        note = "  <- training ends here" if length == "40" else "  <- twice as long" if length == "80" else ""
+        lines.append(f"{length:>6}    {ppc[length]:>20.3f}    {baseline[length]:>17.3f}{note}")
+    lines.append(f"{summary['seconds']:.0f} seconds; the figure is {out / 'length_curves.png'}")
+    return "\n".join(lines)

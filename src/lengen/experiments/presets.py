@@ -1,0 +1,164 @@
+"""The paper's synthetic arms as Python functions: one preset an arm, each at three scales.
+
+`paper` is Tables 2–4 as printed. `cpu` asks the same question of a model that one core trains in minutes. `smoke` only
+shows that everything runs.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from lengen.config import RunConfig
+from lengen.model.config import PAPER_MODEL, ModelConfig
+from lengen.naming import unknown_name
+from lengen.positions import Scheme, scheme_named
+from lengen.positions.scheme import Rope
+from lengen.tasks import TASKS, ParityScratchpad, SparseParity, Task, VariableAssignment
+
+Scale = Literal["smoke", "cpu", "paper"]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Training and test lengths, and the largest position id."""
+
+    min_length: int
+    max_length: int
+    eval_lengths: tuple[int, ...]
+    max_position_id: int
+
+
+# The first three are Tables 2, 3 and 4; the others follow their proportions.
+RANGES: dict[str, Ranges] = {
+    "sparse-parity": Ranges(20, 50, (20, 30, 40, 50, *range(100, 501, 50)), 510),
+    "parity-scratchpad": Ranges(10, 40, tuple(range(10, 201, 10)), 210),
+    "variable-assignment": Ranges(20, 60, tuple(range(20, 201, 20)), 230),
+    "string-reversal": Ranges(5, 20, tuple(range(5, 101, 5)), 210),
+    "copy": Ranges(5, 20, tuple(range(5, 101, 5)), 210),
+    "kgram-retrieval": Ranges(10, 40, tuple(range(10, 201, 10)), 210),
+    "addition": Ranges(1, 20, tuple(range(5, 61, 5)), 200),
+}
+
+# App. E: what all of the paper's synthetic runs share.
+PAPER_TRAINING: dict[str, Any] = {
+    "model": PAPER_MODEL,
+    "steps": 50_000,
+    "learning_rate": 5e-5,
+    "weight_decay": 0.1,
+    "warmup_steps": 300,
+    "schedule": "linear",
+    "log_every": 100,
+    "eval_every": 5_000,
+    "checkpoint_every": 1_000,
+}
+PAPER_BATCH: dict[str, Any] = {  # Tables 2–4
+    "sparse-parity": {"batch_size": 64, "eval_examples": 512},
+    "parity-scratchpad": {"batch_size": 64, "eval_examples": 192},
+    "variable-assignment": {"batch_size": 32, "eval_examples": 192},
+}
+CPU_TRAINING: dict[str, Any] = {
+    "sparse-parity": {"model": ModelConfig(4, 4, 64), "batch_size": 64, "steps": 5_000, "learning_rate": 1e-3},
+    "parity-scratchpad": {"model": ModelConfig(2, 4, 128), "batch_size": 64, "steps": 2_000, "learning_rate": 1e-3},
+    "variable-assignment": {"model": ModelConfig(4, 4, 128), "batch_size": 32, "steps": 7_500, "learning_rate": 2e-3},
+}
+SMOKE_TRAINING: dict[str, Any] = {
+    "model": ModelConfig(1, 2, 32),
+    "batch_size": 8,
+    "steps": 20,
+    "warmup_steps": 2,
+    "eval_examples": 16,
+    "eval_every": 10,
+    "log_every": 10,
+    "checkpoint_every": 10,
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    about: str
+    paper_ref: str
+    num_paper_runs: int
+    task: Task
+    scheme: Scheme
+
+    def at(self, scale: Scale) -> RunConfig:
+        scheme = self.scheme
+        if isinstance(scheme.encoder, Rope) and scale != "paper":
+            # A quarter of a small model's head leaves a few frequencies only: it rotates whole heads.
+            scheme = replace(scheme, encoder=replace(scheme.encoder, rotary_fraction=1.0))
+        return arm(self.task, scheme, scale)
+
+
+def arm(task: Task, scheme: Scheme, scale: Scale) -> RunConfig:
+    """A task with a scheme at a scale: the paper's lengths, and the budget of that scale."""
+    base = default_config(task.name, scheme)
+    if scale == "paper":
+        return replace(base, task=task, **PAPER_TRAINING, **PAPER_BATCH[task.name])
+    if scale == "cpu":
+        return replace(base, task=task, **CPU_TRAINING[task.name])
+    return replace(base, task=task, **SMOKE_TRAINING, eval_lengths=base.eval_lengths[:4])
+
+
+def default_config(task_name: str, scheme: Scheme) -> RunConfig:
+    """A task under its default settings, on its own lengths, with ids enough for all of them."""
+    ranges = RANGES[task_name]
+    return RunConfig(
+        task=TASKS[task_name](),
+        scheme=replace(scheme, assigner=replace(scheme.assigner, max_position_id=ranges.max_position_id)),
+        min_length=ranges.min_length,
+        max_length=ranges.max_length,
+        eval_lengths=ranges.eval_lengths,
+    )
+
+
+def preset_config(name: str, scale: str) -> RunConfig:
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS, "see `lengen presets`")
+    if scale not in get_args(Scale):
+        raise unknown_name("scale", scale, get_args(Scale))
+    return PRESETS[name].at(scale)  # type: ignore[arg-type]
+
+
+def _presets() -> dict[str, Preset]:
+    presets: dict[str, Preset] = {}
+    for k_train in (4, 6, 8, 10, 12):
+        figure = 1 if k_train in (8, 10) else 7
+        presets[f"fig{figure}-k{k_train}"] = Preset(
+            f"sparse parity, RoPE + PoSE, K_train = {k_train}",
+            f"Fig. {figure}",
+            1,
+            SparseParity(k_train=k_train),
+            scheme_named("pose-rope"),
+        )
+    parity_arms: tuple[tuple[str, str, str, int], ...] = (
+        ("2", "ppc", "PPC", 10),
+        ("8a", "shifted-ape", "shifted APE, no coupling", 3),
+        ("8b", "pose-rope", "RoPE + PoSE", 3),
+    )
+    for figure_name, scheme, words, num_runs in parity_arms:
+        for jump in (1, 2, 3, 4):
+            presets[f"fig{figure_name}-jump{jump}"] = Preset(
+                f"parity with scratchpad, {words}, jump {jump}",
+                f"Fig. {figure_name}",
+                num_runs,
+                ParityScratchpad(jump=jump),
+                scheme_named(scheme),
+            )
+    assignment_arms: tuple[tuple[str, str, str, int, bool], ...] = (
+        ("3a", "ppc", "PPC", 3, True),
+        ("3b", "shifted-ape", "shifted APE, no coupling", 3, True),
+        ("3c", "pose-rope", "RoPE + PoSE, no scratchpad", 10, False),
+        ("3d", "pose-rope", "RoPE + PoSE", 3, True),
+    )
+    for figure_name, scheme, words, num_runs, scratchpad in assignment_arms:
+        for depth in (2, 3, 4, 5):
+            presets[f"fig{figure_name}-depth{depth}"] = Preset(
+                f"variable assignment, {words}, depth {depth}",
+                f"Fig. {figure_name}",
+                num_runs,
+                VariableAssignment(depth=depth, scratchpad=scratchpad),
+                scheme_named(scheme),
+            )
+    return presets
+
+
+PRESETS: dict[str, Preset] = _presets()

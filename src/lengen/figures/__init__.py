@@ -1,0 +1,1 @@
+"""Figures: rows in, matplotlib out. No torch here: a laptop can draw what a cluster measured."""
