@@ -12,7 +12,11 @@ TAKES_OVERRIDES = True
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "examples:\n  lengen sample parity-scratchpad --length 8 --task.jump 2\n  lengen sample addition --length 3 --json"
+    parser.epilog = (
+        "examples:\n"
+        "  lengen sample parity-scratchpad --length 8 --task.jump 2\n"
+        "  lengen sample addition --length 3 --json"
+    )
     parser.add_argument("task", metavar="TASK", help="see `lengen tasks`")
     parser.add_argument("--length", type=int, required=True, metavar="N", help="the paper's length of each example")
     parser.add_argument("--num-examples", type=int, default=1, metavar="M", help="how many (default 1)")

@@ -11,7 +11,8 @@ from lengen.config import RunConfig
 from lengen.model.config import PAPER_MODEL, ModelConfig
 from lengen.naming import unknown_name
 from lengen.positions import Scheme, scheme_named
-from lengen.positions.scheme import Rope
+from lengen.positions.assign import Predicted
+from lengen.positions.scheme import LearnedAbsolute, Rope
 from lengen.tasks import TASKS, ParityScratchpad, SparseParity, Task, VariableAssignment
 
 Scale = Literal["smoke", "cpu", "paper"]
@@ -129,19 +130,21 @@ def _presets() -> dict[str, Preset]:
             SparseParity(k_train=k_train),
             scheme_named("pose-rope"),
         )
-    parity_arms: tuple[tuple[str, str, str, int], ...] = (
-        ("2", "ppc", "PPC", 10),
-        ("8a", "shifted-ape", "shifted APE, no coupling", 3),
-        ("8b", "pose-rope", "RoPE + PoSE", 3),
+    # E.2.1 shifts the whole list 0, 1, …, ℓ, 0, 1, …, ℓ. Taken at its word, that includes the separators' zeros.
+    parity_ppc = Scheme(Predicted(shift_reserved=True), LearnedAbsolute())
+    parity_arms: tuple[tuple[str, Scheme, str, int], ...] = (
+        ("2", parity_ppc, "PPC", 10),
+        ("8a", scheme_named("shifted-ape"), "shifted APE, no coupling", 3),
+        ("8b", scheme_named("pose-rope"), "RoPE + PoSE", 3),
     )
-    for figure_name, scheme, words, num_runs in parity_arms:
+    for figure_name, parity_scheme, words, num_runs in parity_arms:
         for jump in (1, 2, 3, 4):
             presets[f"fig{figure_name}-jump{jump}"] = Preset(
                 f"parity with scratchpad, {words}, jump {jump}",
                 f"Fig. {figure_name}",
                 num_runs,
                 ParityScratchpad(jump=jump),
-                scheme_named(scheme),
+                parity_scheme,
             )
     assignment_arms: tuple[tuple[str, str, str, int, bool], ...] = (
         ("3a", "ppc", "PPC", 3, True),

@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 
 from lengen.evaluate.intervals import Interval, student_t, wilson
 from lengen.results import Row, RunFolder, write_atomically
@@ -80,15 +81,15 @@ def draw_length_curves(curves: Sequence[Curve], title: str = "") -> Figure:
         runs = f", {curve.num_runs} runs" if curve.num_runs > 1 else ""
         axes.plot(lengths, values, color=colour, marker=marker, markersize=4, label=curve.label + runs)
         axes.fill_between(lengths, lows, highs, color=colour, alpha=0.18, linewidth=0)
-    axes.set(xlabel="length", ylabel="accuracy", ylim=(-0.03, 1.03), title=title)
+    axes.set(xlabel="length", ylabel="accuracy", ylim=(-0.03, 1.03))
+    axes.set_title(title, pad=16)
     axes.grid(axis="y", color="0.85", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     if len(ranges) == 1:
         low, high = next(iter(ranges))
-        # Below the axis' top edge and above the curves' end, where accuracy curves leave room.
-        axes.annotate("training lengths", ((low + high) / 2, 0.02), ha="center", fontsize=8, color="0.35")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, fontsize=8)
-    figure.text(0.995, 0.005, _band_note(curves), ha="right", va="bottom", fontsize=7, color="0.4")
+        axes.text((low + high) / 2, 1.05, "training lengths", ha="center", fontsize=8, color="0.35")
+    legend = axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), frameon=False, fontsize=8)
+    legend.set_title(_band_note(curves), prop=FontProperties(size=7))
     return figure
 
 

@@ -56,15 +56,9 @@ class RopeEncoder(PositionEncoder):
 
     def __init__(self, settings: Rope, head_size: int) -> None:
         super().__init__()
-        rotary_size = int(head_size * settings.rotary_fraction)
-        rotary_size -= rotary_size % 2
-        if rotary_size == 0:
-            raise ValueError(
-                f"rotary_fraction={settings.rotary_fraction} of a head of {head_size} leaves nothing to rotate; "
-                f"use at least {2 / head_size:g}"
-            )
         # Not saved with the weights: they follow from the settings, which evaluation may override (interpolation).
-        self.register_buffer("frequencies", rope_frequencies(settings, rotary_size), persistent=False)
+        frequencies = rope_frequencies(settings, rotary_size_of(settings, head_size))
+        self.register_buffer("frequencies", frequencies, persistent=False)
         self.amplitude = 0.1 * math.log(settings.factor) + 1.0 if settings.interpolation == "yarn" else 1.0
 
     def rotation(self, ids: Ids) -> Rotation:
@@ -73,13 +67,27 @@ class RopeEncoder(PositionEncoder):
         return Rotation(angles.cos() * self.amplitude, angles.sin() * self.amplitude)
 
 
+def rotary_size_of(settings: Rope, head_size: int) -> int:
+    """How many numbers of a head turn: an even number of them."""
+    rotary_size = int(head_size * settings.rotary_fraction) // 2 * 2
+    if rotary_size == 0:
+        raise ValueError(
+            f"rotary_fraction={settings.rotary_fraction} of a head of {head_size} leaves nothing to rotate; "
+            f"use at least {2 / head_size:g}"
+        )
+    return rotary_size
+
+
+def ntk_base(settings: Rope, rotary_size: int) -> float:
+    """The base that slows the slowest pair by `factor` and leaves the fastest as it is."""
+    return settings.base * settings.factor ** (rotary_size / max(rotary_size - 2, 1))
+
+
 def rope_frequencies(settings: Rope, rotary_size: int) -> Float[Tensor, "R/2"]:
     """Radians an id, for each pair of numbers; interpolation slows them so that long ids stay in the trained range."""
     exponents = torch.arange(0, rotary_size, 2, dtype=torch.float32) / rotary_size
-    if settings.interpolation == "ntk":  # slows the slowest pair by `factor` and leaves the fastest as it is
-        stretched = settings.base * settings.factor ** (rotary_size / max(rotary_size - 2, 1))
-        return 1.0 / stretched**exponents
-    frequencies = 1.0 / settings.base**exponents
+    base = ntk_base(settings, rotary_size) if settings.interpolation == "ntk" else settings.base
+    frequencies = 1.0 / base**exponents
     if settings.interpolation == "linear":
         return frequencies / settings.factor
     if settings.interpolation == "yarn":

@@ -136,6 +136,11 @@ SCHEMES: dict[str, NamedScheme] = {
 }
 
 
+def nickname(scheme: Scheme) -> str:
+    """The name people know such a pair by, or the pair itself."""
+    return next((name for name, entry in SCHEMES.items() if entry.scheme.name == scheme.name), scheme.name)
+
+
 def scheme_named(name: str) -> Scheme:
     """A named scheme, or any pair written assigner+encoder."""
     if name in SCHEMES:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lengen.config import RunConfig, config_to_dict
+from lengen.positions.scheme import nickname
 from lengen.results.store import RunFolder, append_jsonl, read_jsonl, write_atomically
 
 
@@ -21,7 +22,7 @@ def new_run_record(config: RunConfig, threads: int) -> dict[str, Any]:
         "step": 0,
         "wall_seconds": 0.0,
         "headline_metric": config.headline_metric,
-        "label": f"{config.task.name} · {config.scheme.name}",
+        "label": f"{config.task.name} · {nickname(config.scheme)}",
         "config": config_to_dict(config),
         "threads": threads,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
