@@ -19,11 +19,11 @@ class Batch(NamedTuple):
     prompt_len: int
 
     @property
-    def input_token_ids(self) -> Int[Tensor, "B T-1"]:
+    def input_token_ids(self) -> Int[Tensor, "B I"]:
         return self.token_ids[:, :-1]
 
     @property
-    def input_position_ids(self) -> Int[Tensor, "B T-1"]:
+    def input_position_ids(self) -> Int[Tensor, "B I"]:
         return self.position_ids[:, :-1]
 
     @property

@@ -1,6 +1,6 @@
 """From a sampled batch to the examples that the judges of `solvers.py` read."""
 
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from lengen.seeding import rng_for
@@ -10,15 +10,17 @@ from .solvers import SOLVERS, Example
 
 
 def split(task: Task, batch: Examples) -> list[Example]:
+    vocabulary = task.vocabulary  # looked up once: `names_of` builds it anew for every row
     return [
-        Example(tuple(task.names_of(tokens)), tuple(ids), batch.prompt_len, batch.length)
+        Example(tuple(vocabulary[token] for token in tokens), tuple(ids), batch.prompt_len, batch.length)
         for tokens, ids in zip(batch.tokens.tolist(), batch.coupled_ids.tolist(), strict=True)
     ]
 
 
 def judge(task: Task, example: Example) -> Any:
     """What the task's judge read; it raises `Rejected` if the example is wrong."""
-    return SOLVERS[task.name](example, **asdict(task))
+    settings = {field.name: getattr(task, field.name) for field in fields(task)}
+    return SOLVERS[task.name](example, **settings)
 
 
 def read_many(task: Task, length: int, num_examples: int, stream: str) -> list[Any]:

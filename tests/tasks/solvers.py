@@ -48,9 +48,10 @@ def slot_of_only(names: Sequence[str], separator: str) -> int:
 def number_in(name: str, prefix: str, low: int, high: int) -> int:
     """The number of a token such as v17, which has to be written as plain digits and lie in low … high."""
     digits = name.removeprefix(prefix)
-    demand(name.startswith(prefix) and digits.isdecimal(), f"{name!r} is not {prefix} and a number")
-    demand(digits == str(int(digits)), f"{name!r} is written with leading zeros")
-    demand(low <= int(digits) <= high, f"{name!r} is not in {prefix}{low} … {prefix}{high}")
+    if not (name.startswith(prefix) and digits.isdecimal() and digits == str(int(digits))):
+        raise Rejected(f"{name!r} is not {prefix!r} and a number")
+    if not low <= int(digits) <= high:
+        raise Rejected(f"{name!r} is not in {prefix}{low} … {prefix}{high}")
     return int(digits)
 
 
@@ -146,7 +147,9 @@ def read_parity_scratchpad(example: Example, jump: int) -> ReadParity:
 
 
 class ReadVariableAssignment(NamedTuple):
-    chains: tuple[tuple[int, ...], ...]  # variables of each chain; the one asked for first, the others by first variable
+    chains: tuple[
+        tuple[int, ...], ...
+    ]  # variables of each chain; the one asked for first, the others by first variable
     interleaving: tuple[int, ...]  # π: which of these chains each assignment of the input belongs to
 
 

@@ -65,7 +65,7 @@ PINS: list[Pin] = [
 
 
 def draw(pin: Pin) -> dict[str, Any]:
-    """What the task draws now, tokens by name: readable in a diff, and a renumbered vocabulary alone changes nothing."""
+    """What the task draws now. Tokens by name: a diff can be read, and renumbering the vocabulary changes nothing."""
     task = pin.task(**pin.settings)
     batch = task.sample(rng_for(pin.seed, "golden"), EXAMPLES_A_PIN, pin.length)
     return {
@@ -95,7 +95,7 @@ def test_pins_cover_every_task_in_several_settings():
     assert len(pinned()) == len(PINS), "the golden file is not of these pins: write it again"
 
 
-@pytest.mark.parametrize(("number", "pin"), enumerate(PINS), ids=show)
+@pytest.mark.parametrize(("number", "pin"), list(enumerate(PINS)), ids=show)
 def test_sequences_are_as_pinned(number: int, pin: Pin):
     assert draw(pin) == pinned()[number]
 

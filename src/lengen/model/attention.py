@@ -30,9 +30,7 @@ class Attention(nn.Module):
         self.key_value = nn.Linear(config.width, 2 * config.width)
         self.output = nn.Linear(config.width, config.width)
 
-    def forward(
-        self, hidden: Float[Tensor, "B T D"], view: View, first_query: int
-    ) -> Float[Tensor, "B T-first_query D"]:
+    def forward(self, hidden: Float[Tensor, "B T D"], view: View, first_query: int) -> Float[Tensor, "B Q D"]:
         """Keys and values everywhere, queries from index `first_query` on."""
         batch_size, num_tokens, width = hidden.shape
         queries = self.query(hidden[:, first_query:])
@@ -59,7 +57,7 @@ class Attention(nn.Module):
 
     def _mask(
         self, view: View, first_query: int, num_tokens: int, keys: Float[Tensor, "B H S K"]
-    ) -> Bool[Tensor, "#B 1 T S"] | Float[Tensor, "B H T S"]:
+    ) -> Bool[Tensor, "#B 1 Q S"] | Float[Tensor, "B H Q S"]:
         num_keys, device = keys.shape[2], keys.device
         slots = torch.arange(num_tokens, device=device)[None] if view.slots is None else view.slots
         visible = torch.arange(num_keys, device=device) <= slots[:, None, first_query:, None]

@@ -1,9 +1,9 @@
 """What every task is: a sampler of sequences that knows its tokens, its coupled ids, and how length sets its size."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
 from jaxtyping import Int
@@ -70,7 +70,7 @@ class Task(ABC):
             raise ValueError(f"no length from {low} to {high} fits {self.name}; {self.length_rule}")
         return lengths
 
-    def names_of(self, token_ids: Iterable[int]) -> list[str]:
+    def names_of(self, token_ids: Iterable[SupportsIndex]) -> list[str]:
         vocabulary = self.vocabulary
         return [vocabulary[token_id] for token_id in token_ids]
 
@@ -92,7 +92,7 @@ def column(batch_size: int, value: int) -> np.ndarray:
     return np.full((batch_size, 1), value, dtype=np.int64)
 
 
-def rows(batch_size: int, *ids: Iterable[int]) -> np.ndarray:
+def rows(batch_size: int, *ids: Sequence[int] | np.ndarray) -> np.ndarray:
     """Ids that do not depend on the input, repeated for every example of a batch: shape [B, T]."""
     row = np.concatenate([np.asarray(part, dtype=np.int64) for part in ids])
     return np.tile(row, (batch_size, 1))
