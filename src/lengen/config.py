@@ -26,6 +26,7 @@ class RunConfig:
     max_length: int = 40
     batch_size: int = 64
     lengths_per_batch: int = 1  # a batch is this many equal groups, each of one length: no padding
+    curriculum_threshold: float = 0.0  # running accuracy at which a task's next stage begins; 0: no curriculum
 
     # Optimisation. AdamW decays matrices only, as the Hugging Face trainer does.
     steps: int = 2_000
@@ -58,7 +59,14 @@ class RunConfig:
         ):
             value = getattr(self, name)
             require(value >= 1, f"{name}={value} is too small", "use at least 1")
-        for name in ("seed", "eval_seed", "warmup_steps", "weight_decay", "position_loss_weight"):
+        for name in (
+            "seed",
+            "eval_seed",
+            "warmup_steps",
+            "weight_decay",
+            "position_loss_weight",
+            "curriculum_threshold",
+        ):
             value = getattr(self, name)
             require(value >= 0, f"{name}={value} is negative", "use 0 or more")
         for name in ("learning_rate", "clip_norm"):
@@ -68,6 +76,11 @@ class RunConfig:
             self.batch_size % self.lengths_per_batch == 0,
             f"batch_size={self.batch_size} is not a multiple of lengths_per_batch={self.lengths_per_batch}",
             "change one of them",
+        )
+        require(
+            not self.curriculum_threshold or self.task.num_stages > 1,
+            f"curriculum_threshold={self.curriculum_threshold} has no meaning: {self.task.name} has a single stage",
+            "drop it",
         )
         for length in self.training_lengths:
             self.scheme.assigner.check_training_length(self.task, length)

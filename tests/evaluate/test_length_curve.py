@@ -50,7 +50,7 @@ def test_one_pass_equals_decoding_for_every_scheme(name):
     decoder = build_decoder(config)
     optimizer = build_optimizer(decoder, config.weight_decay)
     for step in range(60):  # a little training: right now and then on two or three bits
-        training_step(decoder, optimizer, training_batches(config, step), 3e-3, config)
+        training_step(decoder, optimizer, training_batches(config, step, config.task), 3e-3, config)
     one_pass = list(length_curve(decoder, config.task, config.eval_lengths, 128, seed=0))
     assert one_pass == list(length_curve(decoder, config.task, config.eval_lengths, 128, seed=0, mode="decode"))
     assert any(0 < m.correct < m.total for m in one_pass)

@@ -12,8 +12,11 @@ import torch
 from safetensors.torch import load_file
 
 from lengen.config import config_from_dict, config_to_dict
+from lengen.experiments.presets import preset_config
 from lengen.results import RunFolder
+from lengen.tasks import SparseParity
 from lengen.train import loop
+from lengen.train.curriculum import Curriculum
 from lengen.train.loop import NonFiniteLoss, build_decoder, build_optimizer, train, training_batches, training_step
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "loss.json"
@@ -118,11 +121,11 @@ def test_a_non_finite_loss_keeps_the_last_good_checkpoint(smoke_config, tmp_path
     folder = RunFolder(tmp_path / "run")
     real = loop.training_batches
 
-    def poisoned(config, step):
+    def poisoned(config, step, task):
         if step == 15:
             with torch.no_grad():
                 decoder_of(poisoned).embedding.weight.fill_(torch.nan)
-        return real(config, step)
+        return real(config, step, task)
 
     def decoder_of(function):
         return function.decoder
@@ -146,23 +149,23 @@ def test_a_non_finite_gradient_never_reaches_the_weights(smoke_config):
     optimizer = build_optimizer(decoder, 0.1)
     decoder.token_head.weight.register_hook(lambda gradient: gradient * torch.inf)
     with pytest.raises(NonFiniteLoss):
-        training_step(decoder, optimizer, training_batches(smoke_config, 0), 1e-3, smoke_config)
+        training_step(decoder, optimizer, training_batches(smoke_config, 0, smoke_config.task), 1e-3, smoke_config)
     assert all(torch.isfinite(parameter).all() for parameter in decoder.parameters())
 
 
 def test_batches_are_a_pure_function_of_seed_and_step(smoke_config):
     config = replace(smoke_config, lengths_per_batch=4)
     for step in (0, 7, 7000):
-        first, again = training_batches(config, step), training_batches(config, step)
+        first, again = training_batches(config, step, config.task), training_batches(config, step, config.task)
         assert all(torch.equal(a.token_ids, b.token_ids) for a, b in zip(first, again, strict=True))
         assert all(torch.equal(a.position_ids, b.position_ids) for a, b in zip(first, again, strict=True))
-    later = training_batches(config, 8)
+    later = training_batches(config, 8, config.task)
     assert [batch.token_ids.tolist() for batch in first] != [batch.token_ids.tolist() for batch in later]
 
 
 def test_groups_weigh_targets_alike(smoke_config):
     """Two groups in one step give the gradient of the mean over all their targets, not the mean of two means."""
-    batches = training_batches(replace(smoke_config, lengths_per_batch=2), 3)
+    batches = training_batches(replace(smoke_config, lengths_per_batch=2), 3, smoke_config.task)
     assert batches[0].target_tokens.shape != batches[1].target_tokens.shape
     decoder = build_decoder(smoke_config)
     loss, _ = training_step(decoder, build_optimizer(decoder, 0.0), batches, 0.0, smoke_config)
@@ -192,7 +195,7 @@ def twenty_losses(config) -> list[float]:
     decoder = build_decoder(config)
     optimizer = build_optimizer(decoder, config.weight_decay)
     return [
-        training_step(decoder, optimizer, training_batches(config, step), config.learning_rate, config)[0]
+        training_step(decoder, optimizer, training_batches(config, step, config.task), config.learning_rate, config)[0]
         for step in range(20)
     ]
 
@@ -216,12 +219,47 @@ def test_compiled_training_gives_the_same_losses(smoke_config, tmp_path):
 
     def losses(*flags):
         folder = RunFolder(tmp_path / "-".join(["run", *flags]))
-        arguments = ["--preset", "fig2-jump1", "--scale", "smoke", "--steps", "3", "--log-every", "1", *flags]
+        arguments = ["--preset", "fig2-jump1", "--scale", "smoke", "--steps", "2", "--log-every", "1", *flags]
+        arguments += ["--min-length", "10", "--max-length", "10", "--eval-lengths", "10"]  # one shape: one compilation
         command = [sys.executable, "-m", "lengen", "train", *arguments, "--out", str(folder.path)]
         subprocess.run(command, check=True, capture_output=True)
         return [json.loads(line)["loss"] for line in folder.metrics_file.read_text().splitlines()]
 
     assert losses("--compile") == pytest.approx(losses(), rel=1e-4)
+
+
+def test_a_curriculum_resumes_bit_for_bit(tmp_path, monkeypatch):
+    sparse = preset_config("fig7-k4", "smoke")
+    config = replace(
+        sparse, curriculum_threshold=0.2, steps=30, eval_lengths=(20,)
+    )  # chance passes: stages must change
+    whole, broken = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "broken")
+    train(config, whole, quiet=True)
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 17, MemoryError)
+        with pytest.raises(MemoryError):
+            train(config, broken, quiet=True)
+    train(config, broken, resume=True, quiet=True)
+    assert same(weights(whole), weights(broken))
+    stages = [json.loads(line).get("stage") for line in whole.metrics_file.read_text().splitlines()]
+    assert len({stage for stage in stages if stage}) > 1
+
+
+def test_a_curriculum_begins_with_the_easiest_stage():
+    task = SparseParity(k_train=3)
+    config = replace(preset_config("fig7-k4", "smoke"), task=task, curriculum_threshold=0.95)
+    curriculum = Curriculum.start(config)
+    assert curriculum.task(config) == SparseParity(k_train=1)
+    for _ in range(200):
+        curriculum = curriculum.after_step(0.9, config)
+    assert curriculum.stage == 1  # not good enough
+    for _ in range(60):
+        curriculum = curriculum.after_step(1.0, config)
+    assert curriculum.stage == 2
+    for _ in range(200):
+        curriculum = curriculum.after_step(1.0, config)
+    assert curriculum.task(config) == task
+    assert Curriculum.start(replace(config, curriculum_threshold=0.0)).task(config) == task
 
 
 def test_configs_survive_json(smoke_config):
@@ -233,8 +271,6 @@ def test_configs_survive_json(smoke_config):
 
 
 if __name__ == "__main__":
-    from lengen.experiments.presets import preset_config
-
     base = preset_config("fig2-jump1", "smoke")
     torch.set_num_threads(1)
     golden = {precision: twenty_losses(replace(base, precision=precision)) for precision in ("fp32", "bf16")}

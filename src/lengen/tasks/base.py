@@ -56,6 +56,16 @@ class Task(ABC):
         assert tokens.shape == coupled_ids.shape == (batch_size, self.num_tokens(length))
         return Examples(tokens, coupled_ids, self.num_tokens(length) - self.num_targets(length), length)
 
+    @property
+    def num_stages(self) -> int:
+        """How many steps a curriculum from easy to hard has; most tasks have no easier version of themselves."""
+        return 1
+
+    def at_stage(self, stage: int) -> "Task":
+        """The task at stage 1 … num_stages; at the last one it is itself."""
+        assert stage == self.num_stages
+        return self
+
     def fits(self, length: int) -> bool:
         try:
             self.check_length(length)

@@ -1,6 +1,6 @@
 """Sparse parity: the parity of the few bits that a marker points at (Sec. 5.1, E.1.1, eq. 20)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -54,6 +54,13 @@ class SparseParity(Task):
 
     def max_coupled_id(self, length: int) -> int:
         return length + 2
+
+    @property
+    def num_stages(self) -> int:
+        return self.k_train
+
+    def at_stage(self, stage: int) -> "SparseParity":
+        return replace(self, k_train=stage)
 
     def _draw(self, rng: np.random.Generator, batch_size: int, length: int) -> tuple[np.ndarray, np.ndarray]:
         num_bits = length // 2

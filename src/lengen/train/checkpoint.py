@@ -1,7 +1,7 @@
 """Weights and optimizer state in one safetensors file, replaced whole or not at all. Nothing is unpickled."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -10,6 +10,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from lengen.results.store import write_atomically
+from lengen.train.curriculum import Curriculum
 
 FORMAT = "lengen-checkpoint-1"
 
@@ -21,6 +22,7 @@ class Progress:
     run: str
     step: int  # steps done
     wall_seconds: float
+    curriculum: Curriculum
 
 
 def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
@@ -29,7 +31,7 @@ def save_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
         tensors[f"model.{name}"] = parameter.detach()
         for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"optimizer.{name}.{key}"] = value
-    header = {"format": FORMAT, "progress": json.dumps(vars(progress))}
+    header = {"format": FORMAT, "progress": json.dumps(asdict(progress))}
     write_atomically(path, save(tensors, metadata=header))
 
 
@@ -41,7 +43,8 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
             if header.get("format") != FORMAT:
                 raise ValueError(f"{path} is not a checkpoint of this version of lengen; train again")
             stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-        progress = Progress(**json.loads(header["progress"]))
+        record = json.loads(header["progress"])
+        progress = Progress(**record | {"curriculum": Curriculum(**record["curriculum"])})
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 weights = stored[f"model.{name}"]

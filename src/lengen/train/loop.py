@@ -17,7 +17,9 @@ from lengen.loss import summed_loss
 from lengen.model.decoder import Decoder, DecoderOutput
 from lengen.results import Row, RunFolder
 from lengen.seeding import rng_for
+from lengen.tasks import Task
 from lengen.train.checkpoint import Progress, load_checkpoint, save_checkpoint
+from lengen.train.curriculum import Curriculum
 from lengen.train.interrupt import StopRequest
 from lengen.train.progress import ProgressReport
 from lengen.train.record import MetricsLog, new_run_record
@@ -80,7 +82,7 @@ def train(
     decoder = build_decoder(config).to(device)
     optimizer = build_optimizer(decoder, config.weight_decay)
     record = folder.read_run() if resume else new_run_record(config, torch.get_num_threads())
-    progress = Progress(config.run_id, 0, 0.0)
+    progress = Progress(config.run_id, 0, 0.0, Curriculum.start(config))
     if resume and folder.checkpoint_file.exists():
         progress = load_checkpoint(folder.checkpoint_file, decoder, optimizer)
         if record["status"] == "finished":
@@ -91,11 +93,12 @@ def train(
     started = time.monotonic() - progress.wall_seconds
     forward = torch.compile(decoder, dynamic=True) if config.compile else decoder
     log = MetricsLog(folder, progress.step)
-    step = progress.step
+    step, curriculum = progress.step, progress.curriculum
 
     def save(status: str) -> None:
         wall_seconds = time.monotonic() - started
-        save_checkpoint(folder.checkpoint_file, decoder, optimizer, Progress(config.run_id, step, wall_seconds))
+        reached = Progress(config.run_id, step, wall_seconds, curriculum)
+        save_checkpoint(folder.checkpoint_file, decoder, optimizer, reached)
         folder.write_run(record | {"status": status, "step": step, "wall_seconds": round(wall_seconds, 1)})
 
     try:
@@ -106,12 +109,18 @@ def train(
                 learning_rate = learning_rate_at(
                     step, config.learning_rate, config.warmup_steps, config.steps, config.schedule
                 )
-                batches = [batch.to(device) for batch in training_batches(config, step)]
+                batches = [batch.to(device) for batch in training_batches(config, step, curriculum.task(config))]
                 loss, accuracy = training_step(forward, optimizer, batches, learning_rate, config)
                 step += 1
+                before, curriculum = curriculum, curriculum.after_step(accuracy, config)
+                if curriculum.stage > before.stage:
+                    report.say(f"step {step}  stage {curriculum.stage} of {config.task.num_stages} begins")
                 report.update(step, loss, accuracy)
                 if step % config.log_every == 0 or step == config.steps:
-                    log.write(step, {"loss": loss, "accuracy": accuracy, "learning_rate": learning_rate})
+                    log.write(
+                        step,
+                        {"loss": loss, "accuracy": accuracy, "learning_rate": learning_rate, "stage": before.stage},
+                    )
                 if step % config.eval_every == 0 and step < config.steps:
                     curve = _headline_curve(config, decoder)
                     log.write(step, {f"{config.headline_metric}/{length}": rate for length, rate in curve.items()})
@@ -132,12 +141,12 @@ def train(
     return Outcome("finished", step)
 
 
-def training_batches(config: RunConfig, step: int) -> list[Batch]:
-    """The examples of one step, a pure function of (seed, step): groups of one length each."""
+def training_batches(config: RunConfig, step: int, task: Task) -> list[Batch]:
+    """The examples of one step, a pure function of (seed, step) and the task's stage: groups of one length each."""
     rng = rng_for(config.seed, "train", step)
     lengths = rng.choice(config.training_lengths, size=config.lengths_per_batch)
     group_size = config.batch_size // config.lengths_per_batch
-    return [sample_batch(config.task, config.scheme, rng, group_size, int(length), True) for length in lengths]
+    return [sample_batch(task, config.scheme, rng, group_size, int(length), True) for length in lengths]
 
 
 def training_step(
