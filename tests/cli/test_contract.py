@@ -170,6 +170,30 @@ def test_presets_train(capsys, tmp_path):
     assert json_lines(out)[0]["step"] == 4
 
 
+def test_settings_may_stand_anywhere(capsys, tmp_path):
+    out_folder = str(tmp_path / "preset")
+    code, _, err = run(
+        capsys,
+        "train",
+        "--assigner.shift_reserved",
+        "false",
+        "--preset",
+        "fig2-jump1",
+        "--model.width",
+        "16",
+        "--scale",
+        "smoke",
+        "--out",
+        out_folder,
+        "--steps",
+        "2",
+    )
+    assert code == 0, err
+    config = RunFolder(Path(out_folder)).read_run()["config"]
+    assert config["scheme"]["assigner"]["shift_reserved"] is False
+    assert config["model"]["width"] == 16
+
+
 def test_resume_needs_nothing_but_the_folder(capsys, smoke_run):
     code, _, _ = run(capsys, "train", "--resume", "--out", str(smoke_run))
     assert code == 0
@@ -239,6 +263,7 @@ BAD_USAGE = {
     ),
     "setting of nothing": (["sample", "addition", "--length", "8", "--task.jump", "2"], "addition has no settings"),
     "setting without value": (["sample", "parity-scratchpad", "--length", "8", "--task.jump"], "needs a value"),
+    "flag for a value": (["sample", "parity-scratchpad", "--task.jump", "--length", "8"], "needs a value"),
     "not a number": (
         ["sample", "parity-scratchpad", "--length", "8", "--task.jump", "two"],
         "'two' is not a whole number",

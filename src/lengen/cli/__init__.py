@@ -64,11 +64,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(command: object, parser: Parser, rest: list[str]) -> int:
-    args, unknown = parser.parse_known_args(rest)
+    overrides = None
     if getattr(command, "TAKES_OVERRIDES", False):
         from lengen.cli.overrides import read_dotted_flags
 
-        args.overrides, unknown = read_dotted_flags(unknown)
+        overrides, rest = read_dotted_flags(rest)  # first: argparse would take their values for positionals
+    args, unknown = parser.parse_known_args(rest)
+    args.overrides = overrides
     if unknown:
         known = [option for action in parser._actions for option in action.option_strings]
         nearest = difflib.get_close_matches(unknown[0], known, n=1)

@@ -14,23 +14,23 @@ T = TypeVar("T")
 
 
 def read_dotted_flags(arguments: list[str]) -> tuple[Overrides, list[str]]:
-    """Split --section.field value (or =value) pairs from arguments that nothing else understood."""
+    """Split --section.field value (or =value) pairs from the other arguments."""
     overrides: Overrides = {}
-    unknown: list[str] = []
+    others: list[str] = []
     rest = iter(arguments)
     for argument in rest:
         name, equals, value = argument.removeprefix("--").partition("=")
         section, dot, field = name.partition(".")
         if not argument.startswith("--") or not dot or section not in SECTIONS:
-            unknown.append(argument)
+            others.append(argument)
             continue
         if not equals:
             following = next(rest, None)
-            if following is None:
+            if following is None or following.startswith("--"):
                 raise ValueError(f"{argument} needs a value; write {argument} VALUE")
             value = following
         overrides.setdefault(section, {})[field.replace("-", "_")] = value
-    return overrides, unknown
+    return overrides, others
 
 
 def apply_overrides(config: RunConfig, overrides: Overrides, flat: dict[str, Any]) -> RunConfig:
