@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lengen.model.config import ModelConfig
-from lengen.naming import unknown_name
+from lengen.naming import check_choices, unknown_name
 from lengen.positions.assign import ASSIGNERS
 from lengen.positions.scheme import ENCODERS, Scheme
 from lengen.tasks import TASKS, Task
@@ -48,6 +48,7 @@ class RunConfig:
     checkpoint_every: int = 500
 
     def __post_init__(self) -> None:
+        check_choices(self)
         for name in (
             "batch_size",
             "lengths_per_batch",

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import NoReturn
 
+from lengen.stopped import Stopped
+
 COMMANDS = {
     "demo": "train PPC and its baseline side by side and draw the difference",
     "tasks": "list the tasks",
@@ -17,6 +19,7 @@ COMMANDS = {
     "evaluate": "measure accuracy by length",
     "decode": "decode one example step by step against the truth",
     "plot": "draw length curves of one or more runs",
+    "reproduce": "run the figures of the paper",
 }
 
 EXIT_USAGE = 2
@@ -55,6 +58,9 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except Stopped as stop:  # everything is saved
+        print(f"lengen {name}: {stop}", file=sys.stderr)
+        return 128 + stop.signal_number
     except ValueError as error:
         print(f"lengen {name}: error: {error}", file=sys.stderr)
         return EXIT_USAGE

@@ -5,6 +5,7 @@ interrupted goes on where it stopped; one that is done is shown again.
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from lengen.cli.listing import add_json_flag
@@ -18,6 +19,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lengen.experiments.demo import run_demo
+    from lengen.experiments.demo import run_demo, summary_in_words
 
-    return run_demo(args.out, overwrite=args.overwrite, as_json=args.json)
+    summary = run_demo(args.out, overwrite=args.overwrite)
+    print(json.dumps(summary) if args.json else summary_in_words(summary, args.out))
+    return 0

@@ -16,14 +16,15 @@ def demo_config(preset: str) -> RunConfig:
     return replace(preset_config(preset, "cpu"), eval_lengths=LENGTHS, eval_every=1_000, log_every=20)
 
 
-def run_demo(out: Path, overwrite: bool, as_json: bool) -> int:
+def run_demo(out: Path, overwrite: bool) -> dict[str, dict[str, float] | float]:
+    """Train both, draw the figure, write and return the summary."""
     from lengen.figures.length_curves import curves_of, draw_length_curves, save_figure
-    from lengen.train.launch import Job, run_side_by_side
+    from lengen.train.launch import Job, run_side_by_side, train_job
 
-    jobs = [Job(name, demo_config(preset), RunFolder(out / name)) for name, preset in ARMS.items()]
     RunFolder(out).create()
-    if not run_side_by_side(jobs, workers=2, overwrite=overwrite):
-        return 130
+    jobs = [Job(name, demo_config(preset), RunFolder(out / name), overwrite) for name, preset in ARMS.items()]
+    for _ in run_side_by_side(jobs, workers=2, work=train_job):
+        pass
     summary: dict[str, dict[str, float] | float] = {}
     for job in jobs:
         rows = [row for row in job.folder.latest_rows() if row.metric == job.config.headline_metric]
@@ -33,11 +34,10 @@ def run_demo(out: Path, overwrite: bool, as_json: bool) -> int:
     title = "Parity with scratchpad: trained on lengths 10–40"
     figure = draw_length_curves(curves_of([job.folder for job in jobs]), title)
     save_figure(figure, out / "length_curves.png", overwrite=True)
-    print(json.dumps(summary) if as_json else _table(summary, out))
-    return 0
+    return summary
 
 
-def _table(summary: dict[str, dict[str, float] | float], out: Path) -> str:
+def summary_in_words(summary: dict[str, dict[str, float] | float], out: Path) -> str:
     ppc, baseline = summary["ppc"], summary["baseline"]
     assert isinstance(ppc, dict)
     assert isinstance(baseline, dict)

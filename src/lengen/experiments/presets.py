@@ -80,13 +80,14 @@ class Preset:
     num_paper_runs: int
     task: Task
     scheme: Scheme
+    curriculum_threshold: float = 0.0
 
     def at(self, scale: Scale) -> RunConfig:
         scheme = self.scheme
         if isinstance(scheme.encoder, Rope) and scale != "paper":
             # A quarter of a small model's head leaves a few frequencies only: it rotates whole heads.
             scheme = replace(scheme, encoder=replace(scheme.encoder, rotary_fraction=1.0))
-        return arm(self.task, scheme, scale)
+        return replace(arm(self.task, scheme, scale), curriculum_threshold=self.curriculum_threshold)
 
 
 def arm(task: Task, scheme: Scheme, scale: Scale) -> RunConfig:
@@ -129,6 +130,11 @@ def _presets() -> dict[str, Preset]:
             1,
             SparseParity(k_train=k_train),
             scheme_named("pose-rope"),
+        )
+        presets[f"fig{figure}-k{k_train}-curriculum"] = replace(
+            presets[f"fig{figure}-k{k_train}"],
+            about=f"sparse parity, RoPE + PoSE, K_train = {k_train}, k added one by one (not in the paper)",
+            curriculum_threshold=0.95,
         )
     # E.2.1 shifts the whole list 0, 1, …, ℓ, 0, 1, …, ℓ. Taken at its word, that includes the separators' zeros.
     parity_ppc = Scheme(Predicted(shift_reserved=True), LearnedAbsolute())

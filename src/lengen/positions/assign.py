@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Int
 
+from lengen.naming import check_choices
 from lengen.tasks.base import Examples, Task, require
 
 PositionIds = Int[np.ndarray, "B T"]
@@ -26,6 +27,12 @@ class Assigner(ABC):
 
     def __post_init__(self) -> None:
         require(self.max_position_id >= 1, f"max_position_id={self.max_position_id} is too small", "use at least 1")
+        check_choices(self)
+
+    @property
+    def is_bounded_at_test(self) -> bool:
+        """Whether test ids, too, are drawn up to `max_position_id`; plain ids can go beyond it."""
+        return False
 
     @abstractmethod
     def __call__(self, examples: Examples, rng: np.random.Generator, training: bool) -> PositionIds:
@@ -62,6 +69,10 @@ class Shifted(Assigner):
 
     test_offset: Literal["none", "random"] = "none"
 
+    @property
+    def is_bounded_at_test(self) -> bool:
+        return self.test_offset == "random"
+
     def __call__(self, examples: Examples, rng: np.random.Generator, training: bool) -> PositionIds:
         ids = _contiguous(examples)
         if training or self.test_offset == "random":
@@ -91,15 +102,21 @@ class Pose(Assigner):
 
     def check_training_length(self, task: Task, length: int) -> None:
         super().check_training_length(task, length)
-        num_tokens = task.num_tokens(length)
+        self._check_room(task.num_tokens(length))
+
+    def _highest_start(self, num_tokens: int) -> int:
+        # Unif[L̄ − ℓ] as the paper writes it leaves the last id unused; the original uses it.
+        return self.max_position_id - num_tokens + (self.pose_variant == "original")
+
+    def _check_room(self, num_tokens: int) -> None:
         require(
-            num_tokens < self.max_position_id,
+            self._highest_start(num_tokens) >= 1,
             f"PoSE has no room to shift {num_tokens} tokens below max_position_id={self.max_position_id}",
             f"set --assigner.max_position_id to at least {num_tokens + 1}",
         )
         require(
             num_tokens >= self.num_chunks,
-            f"num_chunks={self.num_chunks} exceeds the {num_tokens} tokens of length={length}",
+            f"num_chunks={self.num_chunks} exceeds the {num_tokens} tokens of an example",
             "use fewer chunks or longer training lengths",
         )
 
@@ -108,7 +125,8 @@ class Pose(Assigner):
         if not training:
             return ids
         batch_size, num_tokens = ids.shape
-        starts = self._chunk_starts(rng, batch_size, self.max_position_id - num_tokens)  # [B, c], non-decreasing
+        self._check_room(num_tokens)
+        starts = self._chunk_starts(rng, batch_size, self._highest_start(num_tokens))  # [B, c], non-decreasing
         return ids - 1 + np.take_along_axis(starts, self._chunk_of_slot(rng, batch_size, num_tokens), axis=1)
 
     def _chunk_starts(self, rng: np.random.Generator, batch_size: int, highest: int) -> np.ndarray:
@@ -133,8 +151,17 @@ class Randomized(Assigner):
     name: ClassVar[str] = "randomized"
     about: ClassVar[str] = "a sorted random subset of 1 … max_position_id, at test too"
 
+    @property
+    def is_bounded_at_test(self) -> bool:
+        return True
+
     def __call__(self, examples: Examples, rng: np.random.Generator, training: bool) -> PositionIds:
         batch_size, num_tokens = examples.tokens.shape
+        require(
+            num_tokens <= self.max_position_id,
+            f"{num_tokens} tokens cannot have different ids up to max_position_id={self.max_position_id}",
+            "use shorter examples or a larger --assigner.max_position_id",
+        )
         order = rng.random((batch_size, self.max_position_id)).argsort(axis=1)
         return 1 + np.sort(order[:, :num_tokens], axis=1)
 
@@ -150,13 +177,17 @@ class Coupled(Assigner):
     test_offset: Literal["none", "random"] = "none"
     offset_per: Literal["example", "batch"] = "example"  # "batch": as Abacus does (McLeish et al., 2024)
 
+    @property
+    def is_bounded_at_test(self) -> bool:
+        return self.test_offset == "random"
+
     def largest_id(self, task: Task, length: int) -> int:
         return task.max_coupled_id(length)
 
     def __call__(self, examples: Examples, rng: np.random.Generator, training: bool) -> PositionIds:
         ids = examples.coupled_ids
         if not training and self.test_offset == "none":
-            return ids
+            return ids.copy()
         largest = ids.max(axis=1, keepdims=True)
         if self.offset_per == "batch":
             largest = largest.max(axis=0, keepdims=True)

@@ -1,9 +1,9 @@
 """A scheme is an assigner with an encoder: any pair by name ("predicted+fire"), and the pairs people know by a name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from lengen.naming import unknown_name
+from lengen.naming import check_choices, unknown_name
 from lengen.positions.assign import ASSIGNERS, Assigner, Contiguous, Coupled, Pose, Predicted, Randomized, Shifted
 from lengen.tasks.base import Task, require
 
@@ -44,6 +44,7 @@ class Rope(EncoderSettings):
     trained_max_id: int = 256  # YaRN: frequencies that turned often within it are kept, slow ones interpolated
 
     def __post_init__(self) -> None:
+        check_choices(self)
         require(
             0 < self.rotary_fraction <= 1,
             f"rotary_fraction={self.rotary_fraction} is not in (0, 1]",
@@ -94,7 +95,7 @@ class Scheme:
     def check_test_length(self, task: Task, length: int) -> None:
         """Raise if a test example needs ids that the model has no row for."""
         needed, largest = self.assigner.largest_id(task, length), self.assigner.max_position_id
-        is_bounded = self.encoder.has_table or self.assigner.predicts_ids or self.assigner.name == "randomized"
+        is_bounded = self.encoder.has_table or self.assigner.predicts_ids or self.assigner.is_bounded_at_test
         require(
             needed <= largest or not is_bounded,
             f"length={length} of {task.name} needs position ids up to {needed}, beyond the position table "
@@ -137,8 +138,12 @@ SCHEMES: dict[str, NamedScheme] = {
 
 
 def nickname(scheme: Scheme) -> str:
-    """The name people know such a pair by, or the pair itself."""
-    return next((name for name, entry in SCHEMES.items() if entry.scheme.name == scheme.name), scheme.name)
+    """The name people know such a pair by, the exact settings before the pair alone; or else the pair itself."""
+    of_pair = {name: entry.scheme for name, entry in SCHEMES.items() if entry.scheme.name == scheme.name}
+    for name, known in of_pair.items():
+        if replace(known.assigner, max_position_id=scheme.assigner.max_position_id) == scheme.assigner:
+            return name
+    return next(iter(of_pair), scheme.name)
 
 
 def scheme_named(name: str) -> Scheme:

@@ -15,7 +15,8 @@ class StopRequest:
     def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():  # Python allows handlers nowhere else
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._note)
+                if signal.getsignal(number) is not signal.SIG_IGN:  # whoever ignores it has their reason
+                    self._previous[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(

@@ -1,20 +1,26 @@
 """Many runs side by side on one machine: one single-thread process each, a live view of all, safe to stop anywhere."""
 
 import multiprocessing
+import signal
 import time
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lengen.config import RunConfig
 from lengen.results import RunFolder
 from lengen.results.store import read_jsonl
+from lengen.stopped import Stopped
+from lengen.train.interrupt import StopRequest
+from lengen.train.loop import Outcome, train
 
 POLL_SECONDS = 1.0
-LOG_SECONDS = 15.0  # between lines when no terminal is there to draw bars on
+LOG_SECONDS = 30.0  # between lines when no terminal is there to draw bars on
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -22,40 +28,48 @@ class Job:
     label: str
     config: RunConfig
     folder: RunFolder
+    overwrite: bool = False
 
 
-def run_side_by_side(jobs: Sequence[Job], workers: int, overwrite: bool = False) -> bool:
-    """Run what is missing, resuming what was interrupted. False if a signal stopped it; everything is saved then."""
-    # Two small models on two cores are faster in two processes than in two threads each.
-    pool = ProcessPoolExecutor(max_workers=workers, mp_context=multiprocessing.get_context("spawn"))
-    with pool, _View(jobs) as view:
-        pending = {pool.submit(_run, job, overwrite): job for job in jobs}
-        finished_all = True
+def train_job(job: Job) -> Outcome:
+    """Train a run, or go on with it where it stopped."""
+    resume = job.folder.exists() and not job.overwrite
+    return train(job.config, job.folder, resume=resume, overwrite=job.overwrite, quiet=True)
+
+
+def run_side_by_side(jobs: Sequence[Job], workers: int, work: Callable[[Job], T]) -> Iterator[tuple[Job, T]]:
+    """Do `work` for each job in processes of their own, in order of start; yield results as they come."""
+    # Two small models on two cores are faster in two processes than in one with two threads.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_prepare_worker)
+    with StopRequest() as stop, pool, _View(jobs) as view:
+        pending: dict[Future[T], Job] = {pool.submit(work, job): job for job in jobs}
         while pending:
             done, _ = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-            view.refresh()
+            if stop.signal_number is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for worker in multiprocessing.active_children():
+                    worker.terminate()  # SIGTERM: the run in it saves itself
+                raise Stopped("stopped and saved; the same command goes on from here", stop.signal_number)
             for future in done:
-                del pending[future]
-                finished_all &= future.result()
-    return finished_all
+                job = pending.pop(future)
+                view.count(job)
+                yield job, future.result()
+            view.refresh([job for future, job in pending.items() if future.running()])
 
 
-def _run(job: Job, overwrite: bool) -> bool:
+def _prepare_worker() -> None:
     import torch
 
-    from lengen.train.loop import train
-
     torch.set_num_threads(1)
-    resume = job.folder.exists() and not overwrite
-    outcome = train(job.config, job.folder, resume=resume, overwrite=overwrite, quiet=True)
-    return outcome.status == "finished"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then asks each worker once
 
 
 class _View:
-    """Bars on a terminal, lines in a log, fed from each run's metrics.jsonl."""
+    """One bar for all runs and one for each that is under way; lines in a log."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
-        self._jobs = jobs
+        self._num_jobs, self._num_done = len(jobs), 0
         self._console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -66,7 +80,8 @@ class _View:
             console=self._console,
             disable=not self._console.is_terminal,
         )
-        self._bars = [self._progress.add_task(job.label, total=job.config.steps, news="") for job in jobs]
+        self._total = self._progress.add_task("all runs", total=len(jobs), news="")
+        self._bars: dict[Job, TaskID] = {}
         self._last_log = time.monotonic()
 
     def __enter__(self) -> "_View":
@@ -76,16 +91,28 @@ class _View:
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
 
-    def refresh(self) -> None:
-        news = [_latest(job) for job in self._jobs]
-        for bar, (step, text) in zip(self._bars, news, strict=True):
-            self._progress.update(bar, completed=step, news=text)
-        if not self._console.is_terminal and time.monotonic() - self._last_log > LOG_SECONDS:
+    def count(self, job: Job) -> None:
+        self._num_done += 1
+        self._progress.update(self._total, completed=self._num_done)
+        if job in self._bars:
+            self._progress.remove_task(self._bars.pop(job))
+        self._log(f"{job.label}: done ({self._num_done} of {self._num_jobs})")
+
+    def refresh(self, active: Sequence[Job]) -> None:
+        is_due = time.monotonic() - self._last_log > LOG_SECONDS
+        for job in active:
+            step, news = _latest(job)
+            if job not in self._bars:
+                self._bars[job] = self._progress.add_task(job.label, total=job.config.steps, news="")
+            self._progress.update(self._bars[job], completed=step, news=news)
+            if is_due and step:
+                self._log(f"{job.label}: step {step} of {job.config.steps}  {news}")
+        if is_due:
             self._last_log = time.monotonic()
-            for job, (step, text) in zip(self._jobs, news, strict=True):
-                self._console.print(
-                    f"{job.label}: step {step}/{job.config.steps}  {text}", highlight=False, markup=False
-                )
+
+    def _log(self, line: str) -> None:
+        if not self._console.is_terminal:
+            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _latest(job: Job) -> tuple[int, str]:

@@ -1,0 +1,51 @@
+"""Run a figure of the paper: what is missing is trained, what is there is skipped (by config hash).
+
+One single-thread process a worker; rows are appended as each run finishes. Stop it at any moment: the same command goes
+on where it stopped.
+"""
+
+import argparse
+from pathlib import Path
+from typing import get_args
+
+from lengen.cli.listing import add_json_flag, print_records
+from lengen.experiments.figures import FIGURES
+from lengen.experiments.presets import Scale
+from lengen.naming import unknown_name
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "examples:\n"
+        "  lengen reproduce fig2 --scale smoke --out results/smoke\n"
+        "  lengen reproduce all --scale cpu --workers 2 --out results/cpu"
+    )
+    parser.add_argument("figures", nargs="+", metavar="FIGURE", help=f"{', '.join(FIGURES)}, or all")
+    parser.add_argument("--scale", default="cpu", metavar="SCALE", help="smoke, cpu (default) or paper")
+    parser.add_argument("--seeds", type=int, metavar="N", help="runs an arm; default: the figure's own number")
+    parser.add_argument("--workers", type=int, default=2, metavar="W", help="processes side by side (default 2)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="e.g. results/cpu")
+    parser.add_argument("--dry-run", action="store_true", help="list the missing runs and train none")
+    add_json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.scale not in get_args(Scale):
+        raise unknown_name("scale", args.scale, get_args(Scale))
+    for flag, value in (("--seeds", args.seeds), ("--workers", args.workers)):
+        if value is not None and value < 1:
+            raise ValueError(f"{flag} {value} is too few; use at least 1")
+    names = list(FIGURES) if "all" in args.figures else list(dict.fromkeys(args.figures))
+
+    from lengen.experiments.reproduce import plan, reproduce
+
+    jobs = plan(names, args.scale, args.seeds, args.out)
+    if not args.dry_run:
+        reproduce(jobs, args.workers, args.out)
+    records = [
+        {"figure": job.figure, "preset": job.preset, "seed": job.config.seed, "steps": job.config.steps} for job in jobs
+    ]
+    print_records(records, args.json)
+    if not args.json:
+        print(f"{len(jobs)} runs {'to do' if args.dry_run else 'done'}")
+    return 0

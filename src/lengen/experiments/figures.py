@@ -1,0 +1,81 @@
+"""Which runs make up which figure of the paper, and how each run is measured."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lengen.config import RunConfig
+from lengen.experiments.presets import PRESETS, Scale
+from lengen.naming import unknown_name
+from lengen.tasks import SparseParity
+
+K_TESTS = (4, 6, 8, 10, 12, 14, 16)  # Sec. 5.1
+
+
+@dataclass(frozen=True)
+class FigureRuns:
+    title: str
+    presets: tuple[str, ...]
+    num_seeds: int  # at cpu scale; at paper scale each preset says for itself
+    k_tests: tuple[int, ...] = ()  # sparse parity: measured at each of these, whatever it was trained on
+
+
+FIGURES: dict[str, FigureRuns] = {
+    "fig1": FigureRuns(
+        "Sparse parity, RoPE + PoSE", ("fig1-k8", "fig1-k10", "fig1-k8-curriculum", "fig1-k10-curriculum"), 2, K_TESTS
+    ),
+    "fig2": FigureRuns("Parity with scratchpad, PPC", tuple(f"fig2-jump{jump}" for jump in (1, 2, 3, 4)), 5),
+    "fig3a": FigureRuns("Variable assignment, PPC", tuple(f"fig3a-depth{depth}" for depth in (2, 3, 4, 5)), 3),
+    "fig3b": FigureRuns(
+        "Variable assignment, shifted APE, no coupling", tuple(f"fig3b-depth{depth}" for depth in (2, 3, 4, 5)), 3
+    ),
+    "fig3c": FigureRuns(
+        "Variable assignment, RoPE + PoSE, no scratchpad", tuple(f"fig3c-depth{depth}" for depth in (2, 3, 4, 5)), 3
+    ),
+    "fig3d": FigureRuns(
+        "Variable assignment, RoPE + PoSE, scratchpad", tuple(f"fig3d-depth{depth}" for depth in (2, 3, 4, 5)), 3
+    ),
+    "fig7": FigureRuns(
+        "Sparse parity, RoPE + PoSE",
+        ("fig7-k4", "fig7-k6", "fig7-k12", "fig7-k4-curriculum", "fig7-k6-curriculum", "fig7-k12-curriculum"),
+        2,
+        K_TESTS,
+    ),
+    "fig8a": FigureRuns(
+        "Parity with scratchpad, shifted APE, no coupling", tuple(f"fig8a-jump{jump}" for jump in (1, 2, 3, 4)), 3
+    ),
+    "fig8b": FigureRuns("Parity with scratchpad, RoPE + PoSE", tuple(f"fig8b-jump{jump}" for jump in (1, 2, 3, 4)), 3),
+}
+
+
+def figure_named(name: str) -> FigureRuns:
+    if name not in FIGURES:
+        raise unknown_name("figure", name, [*FIGURES, "all"])
+    return FIGURES[name]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One length curve of a trained run: settings that differ from training, and the lengths that fit them."""
+
+    overrides: dict[str, Any]
+    config: RunConfig  # with the overrides
+    lengths: tuple[int, ...]
+
+
+def measures_of(figure: FigureRuns, config: RunConfig) -> list[Measure]:
+    if not figure.k_tests:
+        return [Measure({}, config, config.eval_lengths)]
+    assert isinstance(config.task, SparseParity)
+    measures = []
+    for k_test in figure.k_tests:
+        task = replace(config.task, k_test=k_test)
+        lengths = tuple(length for length in config.eval_lengths if task.fits(length))
+        measures.append(Measure({"task.k_test": k_test}, replace(config, task=task, eval_lengths=lengths), lengths))
+    return measures
+
+
+def num_seeds_of(name: str, preset: str, scale: Scale) -> int:
+    """The paper's number of runs at its scale; what two cores afford at ours; one to see that it runs."""
+    if scale == "paper":
+        return PRESETS[preset].num_paper_runs
+    return FIGURES[name].num_seeds if scale == "cpu" else 1

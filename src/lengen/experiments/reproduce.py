@@ -1,0 +1,96 @@
+"""Run what a figure needs and does not have yet; every finished run adds its rows at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lengen import __version__
+from lengen.experiments.figures import figure_named, measures_of, num_seeds_of
+from lengen.experiments.presets import Scale, preset_config
+from lengen.results import Row, RunFolder
+from lengen.results.sweep import SweepRow, append_sweep_rows, read_sweep_rows
+from lengen.train.launch import Job, run_side_by_side, train_job
+from lengen.train.record import source_commit
+
+
+@dataclass(frozen=True)
+class SweepJob(Job):
+    """A run of a figure. Where its rows go is the sweep's business; the run only measures."""
+
+    figure: str = ""
+    preset: str = ""
+    scale: str = ""
+
+
+def plan(figures: Sequence[str], scale: Scale, num_seeds: int | None, out: Path) -> list[SweepJob]:
+    """The runs that are missing, one seed after the other, so that a sweep cut short is balanced."""
+    jobs = []
+    for name in figures:
+        done = {(row.arm, row.train_seed) for row in read_sweep_rows(out, name)}
+        for preset in figure_named(name).presets:
+            base = preset_config(preset, scale)
+            for seed in range(num_seeds or num_seeds_of(name, preset, scale)):
+                config = replace(base, seed=seed)
+                if (config.arm, seed) not in done:
+                    folder = RunFolder(out / "work" / f"{preset}-{config.run_id}")
+                    jobs.append(SweepJob(f"{preset} seed {seed}", config, folder, False, name, preset, scale))
+    return sorted(jobs, key=lambda job: job.config.seed)
+
+
+def reproduce(jobs: Sequence[SweepJob], workers: int, out: Path) -> None:
+    """Do the planned runs; the rows of each are appended as it finishes."""
+    RunFolder(out / "work").create()
+    commit = source_commit()
+    for job, rows in run_side_by_side(jobs, workers, train_and_measure):
+        assert isinstance(job, SweepJob)
+        wall_seconds = job.folder.read_run()["wall_seconds"]
+        append_sweep_rows(
+            out,
+            job.figure,
+            [
+                SweepRow(
+                    figure=job.figure,
+                    preset=job.preset,
+                    scale=job.scale,
+                    arm=job.config.arm,
+                    train_seed=job.config.seed,
+                    wall_seconds=wall_seconds,
+                    version=__version__,
+                    commit=commit,
+                    row=row,
+                )
+                for row in rows
+            ],
+        )
+
+
+def train_and_measure(job: Job) -> list[Row]:
+    """In a worker: train to the last step, then measure the figure's curves by the headline metric."""
+    from lengen.evaluate.length_curve import length_curve
+    from lengen.train.loop import load_decoder
+
+    assert isinstance(job, SweepJob)
+    # The figure's own curves replace the evaluation that ends a single run.
+    outcome = train_job(replace(job, config=replace(job.config, eval_lengths=())))
+    if outcome.status == "interrupted":
+        return []
+    _, decoder, progress = load_decoder(job.folder)
+    rows = []
+    for measure in measures_of(figure_named(job.figure), job.config):
+        config, metric = measure.config, measure.config.headline_metric
+        curve = length_curve(decoder, config.task, measure.lengths, config.eval_examples, config.eval_seed, only=metric)
+        rows += [
+            Row(
+                progress.run,
+                progress.step,
+                m.length,
+                m.metric,
+                m.correct,
+                m.total,
+                config.eval_seed,
+                "one-pass",
+                measure.overrides,
+            )
+            for m in curve
+        ]
+    return rows
