@@ -1,0 +1,82 @@
+"""A sweep does what is missing, appends rows as runs finish, and skips what is there."""
+
+import json
+
+import pytest
+
+from lengen.cli import main
+from lengen.experiments.figures import FIGURES, measures_of
+from lengen.experiments.presets import preset_config
+from lengen.experiments.reproduce import plan
+from lengen.results.sweep import append_sweep_rows, read_sweep_rows, sweep_file
+
+
+def test_a_smoke_sweep_and_its_second_call(tmp_path, capsys):
+    arguments = ["reproduce", "fig8a", "--scale", "smoke", "--workers", "2", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    rows = read_sweep_rows(tmp_path, "fig8a")
+    assert {row.preset for row in rows} == set(FIGURES["fig8a"].presets)
+    for row in rows:
+        assert row.row.metric == "exact-tokens"
+        assert row.row.step == preset_config(row.preset, "smoke").steps
+        assert row.arm == preset_config(row.preset, "smoke").arm
+        assert row.wall_seconds > 0
+    before = sweep_file(tmp_path, "fig8a").read_bytes()
+    capsys.readouterr()
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == "0 runs done\n"
+    assert sweep_file(tmp_path, "fig8a").read_bytes() == before
+
+
+def test_a_lost_run_is_planned_again_and_gives_the_same_rows(tmp_path):
+    arguments = ["reproduce", "fig8a", "--scale", "smoke", "--workers", "1", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    rows = read_sweep_rows(tmp_path, "fig8a")
+    kept = [row for row in rows if row.preset != "fig8a-jump2"]
+    sweep_file(tmp_path, "fig8a").unlink()
+    append_sweep_rows(tmp_path, "fig8a", kept)
+    assert [job.preset for job in plan(["fig8a"], "smoke", None, tmp_path)] == ["fig8a-jump2"]
+    assert main(arguments) == 0
+
+    def results(rows):
+        return sorted((row.preset, row.row.length, row.row.correct) for row in rows)
+
+    assert results(read_sweep_rows(tmp_path, "fig8a")) == results(rows)
+
+
+def test_seeds_come_one_after_the_other(tmp_path):
+    seeds = [job.config.seed for job in plan(["fig2", "fig8b"], "cpu", None, tmp_path)]
+    assert seeds == sorted(seeds)
+    assert len(seeds) == 4 * 5 + 4 * 3
+    assert len(plan(["fig2"], "cpu", 2, tmp_path)) == 8
+    assert len(plan(["fig2"], "paper", None, tmp_path)) == 40
+
+
+def test_sparse_parity_is_measured_at_each_k_where_it_fits():
+    config = preset_config("fig7-k4", "cpu")
+    measures = {measure.overrides["task.k_test"]: measure for measure in measures_of(FIGURES["fig7"], config)}
+    assert set(measures) == {4, 6, 8, 10, 12, 14, 16}
+    assert min(measures[4].lengths) == 20
+    assert min(measures[16].lengths) == 40  # 20 bits; 15 are not enough for 16 marks
+    assert all(measure.config.task.k_test == k for k, measure in measures.items())
+
+
+def test_a_dry_run_trains_nothing(tmp_path, capsys):
+    assert main(["reproduce", "all", "--out", str(tmp_path / "new"), "--dry-run", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {line["figure"] for line in lines} == set(FIGURES)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["fig9"], "unknown figure 'fig9'"),
+        (["fig2", "--scale", "papr"], "did you mean 'paper'"),
+        (["fig2", "--workers", "0"], "--workers 0"),
+        (["fig2", "--seeds", "0"], "--seeds 0"),
+    ],
+)
+def test_bad_usage(tmp_path, capsys, arguments, expected):
+    assert main(["reproduce", *arguments, "--out", str(tmp_path)]) == 2
+    assert expected in capsys.readouterr().err
