@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lengen.evaluate.intervals import student_t, wilson
+from lengen.evaluate.intervals import student_t, welch, wilson
 from lengen.seeding import rng_for
 
 
@@ -50,3 +50,17 @@ def test_impossible_counts_are_refused(correct, total):
 def test_no_runs_are_refused():
     with pytest.raises(ValueError, match="at least one run"):
         student_t([])
+
+
+def test_welch_equals_scipy():
+    left, right = [0.9, 0.95, 0.99, 0.97], [0.1, 0.5, 0.3]
+    reference = stats.ttest_ind(left, right, equal_var=False).confidence_interval(0.95)
+    value, low, high = welch(left, right)
+    assert value == pytest.approx(np.mean(left) - np.mean(right))
+    assert (low, high) == pytest.approx((reference.low, reference.high))
+
+
+def test_welch_needs_two_runs_on_either_side():
+    assert welch([1.0, 1.0], [0.0, 0.0]) == (1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="got 1 and 2"):
+        welch([0.5], [0.1, 0.2])

@@ -20,6 +20,8 @@ COMMANDS = {
     "decode": "decode one example step by step against the truth",
     "plot": "draw length curves of one or more runs",
     "reproduce": "run the figures of the paper",
+    "figure": "draw the figures of the paper from their rows",
+    "claims": "what the paper claims, and what our rows say",
 }
 
 EXIT_USAGE = 2

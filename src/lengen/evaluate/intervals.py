@@ -39,3 +39,19 @@ def student_t(values: Sequence[float], confidence: float = CONFIDENCE) -> Interv
     quantile = float(stdtrit(len(values) - 1, (1 + confidence) / 2))
     half = quantile * stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - half, mean + half)
+
+
+def welch(left: Sequence[float], right: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """The difference of two means over training runs (left − right), without assuming equal variances."""
+    from scipy.special import stdtrit
+
+    if len(left) < 2 or len(right) < 2:
+        raise ValueError(f"a difference over runs needs two runs on either side; got {len(left)} and {len(right)}")
+    difference = fmean(left) - fmean(right)
+    shares = [stdev(values) ** 2 / len(values) for values in (left, right)]
+    variance = sum(shares)
+    if variance == 0:
+        return Interval(difference, difference, difference)
+    freedom = variance**2 / sum(s**2 / (len(v) - 1) for s, v in zip(shares, (left, right), strict=True))
+    half = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(variance)
+    return Interval(difference, difference - half, difference + half)

@@ -16,29 +16,44 @@ class FigureRuns:
     title: str
     presets: tuple[str, ...]
     num_seeds: int  # at cpu scale; at paper scale each preset says for itself
+    only_headline: bool = True  # False: the answer token, too, which has to be decoded
     k_tests: tuple[int, ...] = ()  # sparse parity: measured at each of these, whatever it was trained on
 
 
 FIGURES: dict[str, FigureRuns] = {
     "fig1": FigureRuns(
-        "Sparse parity, RoPE + PoSE", ("fig1-k8", "fig1-k10", "fig1-k8-curriculum", "fig1-k10-curriculum"), 2, K_TESTS
+        "Sparse parity, RoPE + PoSE",
+        ("fig1-k8", "fig1-k10", "fig1-k8-curriculum", "fig1-k10-curriculum"),
+        2,
+        k_tests=K_TESTS,
     ),
     "fig2": FigureRuns("Parity with scratchpad, PPC", tuple(f"fig2-jump{jump}" for jump in (1, 2, 3, 4)), 5),
-    "fig3a": FigureRuns("Variable assignment, PPC", tuple(f"fig3a-depth{depth}" for depth in (2, 3, 4, 5)), 3),
+    "fig3a": FigureRuns(
+        "Variable assignment, PPC", tuple(f"fig3a-depth{depth}" for depth in (2, 3, 4, 5)), 3, only_headline=False
+    ),
     "fig3b": FigureRuns(
-        "Variable assignment, shifted APE, no coupling", tuple(f"fig3b-depth{depth}" for depth in (2, 3, 4, 5)), 3
+        "Variable assignment, shifted APE, no coupling",
+        tuple(f"fig3b-depth{depth}" for depth in (2, 3, 4, 5)),
+        3,
+        only_headline=False,
     ),
     "fig3c": FigureRuns(
-        "Variable assignment, RoPE + PoSE, no scratchpad", tuple(f"fig3c-depth{depth}" for depth in (2, 3, 4, 5)), 3
+        "Variable assignment, RoPE + PoSE, no scratchpad",
+        tuple(f"fig3c-depth{depth}" for depth in (2, 3, 4, 5)),
+        3,
+        only_headline=False,
     ),
     "fig3d": FigureRuns(
-        "Variable assignment, RoPE + PoSE, scratchpad", tuple(f"fig3d-depth{depth}" for depth in (2, 3, 4, 5)), 3
+        "Variable assignment, RoPE + PoSE, scratchpad",
+        tuple(f"fig3d-depth{depth}" for depth in (2, 3, 4, 5)),
+        3,
+        only_headline=False,
     ),
     "fig7": FigureRuns(
         "Sparse parity, RoPE + PoSE",
         ("fig7-k4", "fig7-k6", "fig7-k12", "fig7-k4-curriculum", "fig7-k6-curriculum", "fig7-k12-curriculum"),
         2,
-        K_TESTS,
+        k_tests=K_TESTS,
     ),
     "fig8a": FigureRuns(
         "Parity with scratchpad, shifted APE, no coupling", tuple(f"fig8a-jump{jump}" for jump in (1, 2, 3, 4)), 3

@@ -76,8 +76,10 @@ def train_and_measure(job: Job) -> list[Row]:
         return []
     _, decoder, progress = load_decoder(job.folder)
     rows = []
-    for measure in measures_of(figure_named(job.figure), job.config):
-        config, metric = measure.config, measure.config.headline_metric
+    figure = figure_named(job.figure)
+    for measure in measures_of(figure, job.config):
+        config = measure.config
+        metric = config.headline_metric if figure.only_headline else None
         curve = length_curve(decoder, config.task, measure.lengths, config.eval_examples, config.eval_seed, only=metric)
         rows += [
             Row(

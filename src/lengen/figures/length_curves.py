@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
@@ -60,19 +61,40 @@ def _curve(label: str, runs: list[tuple[dict[str, Any], list[Row]]]) -> Curve:
     return Curve(label, points, (config["min_length"], config["max_length"]), len(runs))
 
 
-def _interval(rows: list[Row], num_runs: int) -> Interval:
+def interval_over(rows: Sequence[Row], num_runs: int) -> Interval:
+    """Over training runs where there are several, over test examples where there is one."""
     if num_runs == 1:
         return wilson(rows[0].correct, rows[0].total)
     return student_t([row.rate for row in rows])
 
 
+@dataclass(frozen=True)
+class Panel:
+    title: str
+    curves: Sequence[Curve]
+
+
 def draw_length_curves(curves: Sequence[Curve], title: str = "") -> Figure:
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    ranges = {curve.training_range for curve in curves}
+    return draw_panels([Panel(title, curves)])
+
+
+def draw_panels(panels: Sequence[Panel], title: str = "") -> Figure:
+    """Panels side by side, two to a row, with one scale of accuracy and one legend each."""
+    num_columns = min(len(panels), 2)
+    num_rows = -(-len(panels) // num_columns)
+    figure = Figure(figsize=(7 if num_columns == 1 else 11, 4.2 * num_rows), layout="constrained")
+    for index, panel in enumerate(panels):
+        _draw(figure.add_subplot(num_rows, num_columns, index + 1), panel)
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel) -> None:
+    ranges = {curve.training_range for curve in panel.curves}
     for low, high in ranges:
         axes.axvspan(low, high, color="0.9", zorder=0)
-    for index, curve in enumerate(curves):
+    for index, curve in enumerate(panel.curves):
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         lengths = list(curve.points)
         values = [curve.points[length].value for length in lengths]
@@ -82,15 +104,15 @@ def draw_length_curves(curves: Sequence[Curve], title: str = "") -> Figure:
         axes.plot(lengths, values, color=colour, marker=marker, markersize=4, label=curve.label + runs)
         axes.fill_between(lengths, lows, highs, color=colour, alpha=0.18, linewidth=0)
     axes.set(xlabel="length", ylabel="accuracy", ylim=(-0.03, 1.03))
-    axes.set_title(title, pad=16)
+    axes.set_title(panel.title, pad=16)
     axes.grid(axis="y", color="0.85", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     if len(ranges) == 1:
         low, high = next(iter(ranges))
         axes.text((low + high) / 2, 1.05, "training lengths", ha="center", fontsize=8, color="0.35")
-    legend = axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), frameon=False, fontsize=8)
-    legend.set_title(_band_note(curves), prop=FontProperties(size=7))
-    return figure
+    num_columns = 1 if len(panel.curves) <= 2 else 2
+    legend = axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), frameon=False, fontsize=8, ncols=num_columns)
+    legend.set_title(_band_note(panel.curves), prop=FontProperties(size=7))
 
 
 def _band_note(curves: Sequence[Curve]) -> str:

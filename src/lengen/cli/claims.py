@@ -1,0 +1,47 @@
+"""What the paper claims of its synthetic experiments, and what our rows say, with 95 % intervals over runs."""
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+from lengen.cli.listing import add_json_flag
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "example:\n  lengen claims --rows results/cpu --json"
+    parser.add_argument("--rows", type=Path, default=Path("results/cpu"), metavar="DIR", help="default results/cpu")
+    add_json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from lengen.experiments.claims import CLAIMS
+    from lengen.experiments.figures import FIGURES
+    from lengen.results.sweep import read_sweep_rows
+
+    if not args.rows.is_dir():
+        raise ValueError(f"{args.rows} is not a folder; give the --out of a `lengen reproduce`")
+    rows = {figure: read_sweep_rows(args.rows, figure) for figure in FIGURES}
+    for claim in CLAIMS:
+        judgement = claim.judge(rows)
+        value, low, high = (number if math.isfinite(number) else None for number in judgement.interval)
+        if args.json:
+            record = {
+                "claim": claim.name,
+                "paper_ref": claim.paper_ref,
+                "verdict": judgement.verdict,
+                "value": value,
+                "low": low,
+                "high": high,
+                "seeds": judgement.num_seeds,
+                "statement": claim.statement,
+                "note": judgement.note,
+            }
+            print(json.dumps(record, ensure_ascii=False))
+        else:
+            print(f"{judgement.verdict:<10}  {claim.name}: {claim.statement} ({claim.paper_ref})")
+            if value is not None:
+                interval = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None else ""
+                note = f"; {judgement.note}" if judgement.note else ""
+                print(f"{'':<12}{value:.3f}{interval} over {judgement.num_seeds} runs{note}")
+    return 0
