@@ -13,7 +13,7 @@ ARMS = {"ppc": "fig2-jump1", "baseline": "fig8a-jump1"}
 
 
 def demo_config(preset: str) -> RunConfig:
-    return replace(preset_config(preset, "cpu"), eval_lengths=LENGTHS, eval_every=1_000, log_every=20)
+    return replace(preset_config(preset, "cpu"), steps=1_500, eval_lengths=LENGTHS, eval_every=1_500, log_every=20)
 
 
 def run_demo(out: Path, overwrite: bool) -> dict[str, dict[str, float] | float]:

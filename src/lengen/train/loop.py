@@ -12,7 +12,7 @@ from torch import nn
 
 from lengen.batch import Batch, sample_batch
 from lengen.config import RunConfig, config_from_dict, config_to_dict, first_difference
-from lengen.evaluate.length_curve import length_curve
+from lengen.evaluate.length_curve import Measurement, length_curve
 from lengen.loss import summed_loss
 from lengen.model.decoder import Decoder, DecoderOutput
 from lengen.results import Row, RunFolder
@@ -123,7 +123,7 @@ def train(
                     )
                 if step % config.eval_every == 0 and step < config.steps:
                     curve = _headline_curve(config, decoder)
-                    log.write(step, {f"{config.headline_metric}/{length}": rate for length, rate in curve.items()})
+                    log.write(step, {f"{m.metric}/{m.length}": m.correct / m.total for m in curve})
                     report.say(f"step {step}  {config.headline_metric}: " + _in_words(curve))
                 if stop.signal_number is not None:
                     save("interrupted")
@@ -133,7 +133,10 @@ def train(
                     save("running")
             save("running")
             report.say("measuring the last step")
-            rows = list(_final_rows(config, decoder, step))
+            rows = [
+                Row(config.run_id, step, m.length, m.metric, m.correct, m.total, config.eval_seed, "one-pass")
+                for m in _headline_curve(config, decoder)
+            ]
     finally:
         log.close()
     folder.append_rows(rows)
@@ -188,20 +191,13 @@ def build_optimizer(decoder: Decoder, weight_decay: float) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, fused=True)
 
 
-def _headline_curve(config: RunConfig, decoder: Decoder) -> dict[int, float]:
-    measurements = length_curve(
-        decoder, config.task, config.eval_lengths, config.eval_examples, config.eval_seed, only=config.headline_metric
+def _headline_curve(config: RunConfig, decoder: Decoder) -> list[Measurement]:
+    """The measure the paper plots; `lengen evaluate` adds those that need decoding."""
+    lengths, num_examples = config.eval_lengths, config.eval_examples
+    return list(
+        length_curve(decoder, config.task, lengths, num_examples, config.eval_seed, only=config.headline_metric)
     )
-    return {m.length: m.correct / m.total for m in measurements}
 
 
-def _final_rows(config: RunConfig, decoder: Decoder, step: int) -> list[Row]:
-    measurements = length_curve(decoder, config.task, config.eval_lengths, config.eval_examples, config.eval_seed)
-    return [
-        Row(config.run_id, step, m.length, m.metric, m.correct, m.total, config.eval_seed, "one-pass")
-        for m in measurements
-    ]
-
-
-def _in_words(curve: dict[int, float]) -> str:
-    return "  ".join(f"{length}: {rate:.2f}" for length, rate in curve.items())
+def _in_words(curve: list[Measurement]) -> str:
+    return "  ".join(f"{m.length}: {m.correct / m.total:.2f}" for m in curve)
