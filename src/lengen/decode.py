@@ -16,7 +16,7 @@ class Prompts(NamedTuple):
 
     token_ids: Int[Tensor, "B P"]
     position_ids: Int[Tensor, "B P"]
-    lens: Int[Tensor, "B"]
+    lens: Int[Tensor, " B"]
 
     @classmethod
     def of(cls, batch: Batch) -> "Prompts":

@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
     token_is_right: Bool[Tensor, "B N"]
     id_is_right: Bool[Tensor, "B N"]
 
-    def measures(self, predicts_ids: bool) -> dict[str, Bool[Tensor, "B"]]:
+    def measures(self, predicts_ids: bool) -> dict[str, Bool[Tensor, " B"]]:
         exact_tokens = self.token_is_right.all(1)
         measures = {"last-token": self.token_is_right[:, -1], "exact-tokens": exact_tokens}
         return measures | {"joint": exact_tokens & self.id_is_right.all(1)} if predicts_ids else measures
@@ -66,7 +66,7 @@ def length_curve(
             yield Measurement(length, metric, correct, num_examples)
 
 
-def _measure(decoder: Decoder, batch: Batch, mode: Mode, only: str | None) -> dict[str, Bool[Tensor, "B"]]:
+def _measure(decoder: Decoder, batch: Batch, mode: Mode, only: str | None) -> dict[str, Bool[Tensor, " B"]]:
     predicts_ids = decoder.scheme.assigner.predicts_ids
     if mode == "decode":
         measures = decoded_verdict(decoder, batch).measures(predicts_ids)

@@ -56,7 +56,7 @@ def _curve(label: str, runs: list[tuple[dict[str, Any], list[Row]]]) -> Curve:
         for row in rows:
             by_length.setdefault(row.length, []).append(row)
     points = {
-        length: _interval(rows, len(runs)) for length, rows in sorted(by_length.items()) if len(rows) == len(runs)
+        length: interval_over(rows, len(runs)) for length, rows in sorted(by_length.items()) if len(rows) == len(runs)
     }
     return Curve(label, points, (config["min_length"], config["max_length"]), len(runs))
 

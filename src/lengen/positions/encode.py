@@ -83,7 +83,7 @@ def ntk_base(settings: Rope, rotary_size: int) -> float:
     return settings.base * settings.factor ** (rotary_size / max(rotary_size - 2, 1))
 
 
-def rope_frequencies(settings: Rope, rotary_size: int) -> Float[Tensor, "F"]:
+def rope_frequencies(settings: Rope, rotary_size: int) -> Float[Tensor, " F"]:
     """Radians an id, for each pair of numbers; interpolation slows them so that long ids stay in the trained range."""
     exponents = torch.arange(0, rotary_size, 2, dtype=torch.float32) / rotary_size
     base = ntk_base(settings, rotary_size) if settings.interpolation == "ntk" else settings.base
