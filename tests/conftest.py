@@ -1,5 +1,10 @@
 """Shapes in signatures are checked while the tests run: jaxtyping's annotations, enforced by beartype."""
 
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +20,29 @@ from lengen.experiments.presets import preset_config  # noqa: E402
 from lengen.positions import scheme_named  # noqa: E402
 
 torch.set_num_threads(1)
+
+
+@pytest.fixture
+def start_lengen() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start `lengen` in a process group of its own, where Ctrl-C works even if the tests run in the background."""
+    children = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "lengen", *arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        children.append(child)
+        return child
+
+    yield start
+    for child in children:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from lengen.model.config import ModelConfig
@@ -88,7 +89,7 @@ class RunConfig:
         for length in self.eval_lengths:
             self.check_test_length(length)
 
-    @property
+    @cached_property  # asked for at every step
     def training_lengths(self) -> tuple[int, ...]:
         return self.task.lengths_between(self.min_length, self.max_length)
 

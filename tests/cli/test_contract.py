@@ -363,11 +363,11 @@ def test_every_command_has_help_with_an_example(capsys, command):
 
 
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_save_and_resume_continues(tmp_path, number, expected):
+def test_signals_save_and_resume_continues(tmp_path, start_lengen, number, expected):
     folder = RunFolder(tmp_path / "run")
     arguments = ["train", "parity-scratchpad", "--scheme", "ppc", "--out", str(folder.path), *SMOKE, *SMALL_EVAL]
     arguments += ["--steps", "100000", "--checkpoint-every", "100000"]
-    child = subprocess.Popen([sys.executable, "-m", "lengen", *arguments], stderr=subprocess.PIPE, text=True)
+    child = start_lengen(*arguments)
     deadline = time.monotonic() + 60
     while not (folder.metrics_file.exists() and folder.metrics_file.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,6 +1,9 @@
 """A sweep does what is missing, appends rows as runs finish, and skips what is there."""
 
 import json
+import os
+import signal
+import time
 
 import pytest
 
@@ -80,3 +83,20 @@ def test_a_dry_run_trains_nothing(tmp_path, capsys):
 def test_bad_usage(tmp_path, capsys, arguments, expected):
     assert main(["reproduce", *arguments, "--out", str(tmp_path)]) == 2
     assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_sweep_can_be_stopped_anywhere(tmp_path, start_lengen, number):
+    child = start_lengen("reproduce", "fig2", "--seeds", "1", "--out", str(tmp_path))
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.glob("work/*/metrics.jsonl"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.killpg(child.pid, number) if number == signal.SIGINT else child.send_signal(number)  # Ctrl-C reaches all
+    _, err = child.communicate(timeout=120)
+    assert child.returncode == 128 + number
+    assert "stopped and saved; the same command goes on from here" in err
+    assert "Traceback" not in err
+    stopped = [json.loads(path.read_text()) for path in tmp_path.glob("work/*/run.json")]
+    assert [record["status"] for record in stopped] == ["interrupted", "interrupted"]
+    assert all(0 < record["step"] < record["config"]["steps"] for record in stopped)
+    assert not list(tmp_path.glob("*.jsonl")), "no row of an unfinished run"

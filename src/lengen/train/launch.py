@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from multiprocessing.synchronize import Event
 from typing import TypeVar
 
 from rich.console import Console
@@ -41,12 +42,14 @@ def run_side_by_side(jobs: Sequence[Job], workers: int, work: Callable[[Job], T]
     """Do `work` for each job in processes of their own, in order of start; yield results as they come."""
     # Two small models on two cores are faster in two processes than in one with two threads.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_prepare_worker)
+    stopping = context.Event()
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker, initargs=(stopping,))
     with StopRequest() as stop, pool, _View(jobs) as view:
-        pending: dict[Future[T], Job] = {pool.submit(work, job): job for job in jobs}
+        pending: dict[Future[T | None], Job] = {pool.submit(_unless_stopping, work, job): job for job in jobs}
         while pending:
             done, _ = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
             if stop.signal_number is not None:
+                stopping.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 for worker in multiprocessing.active_children():
                     worker.terminate()  # SIGTERM: the run in it saves itself
@@ -54,15 +57,28 @@ def run_side_by_side(jobs: Sequence[Job], workers: int, work: Callable[[Job], T]
             for future in done:
                 job = pending.pop(future)
                 view.count(job)
-                yield job, future.result()
+                result = future.result()
+                assert result is not None, "no job is passed over unless the work is being stopped"
+                yield job, result
             view.refresh([job for future, job in pending.items() if future.running()])
 
 
-def _prepare_worker() -> None:
+_stopping: Event | None = None  # in a worker: set once the parent has been asked to stop
+
+
+def _prepare_worker(stopping: Event) -> None:
+    global _stopping
     import torch
 
+    _stopping = stopping
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then asks each worker once
+
+
+def _unless_stopping(work: Callable[[Job], T], job: Job) -> T | None:
+    """The pool hands workers a job ahead, which cannot be cancelled: it must not start while the others stop."""
+    assert _stopping is not None
+    return None if _stopping.is_set() else work(job)
 
 
 class _View:

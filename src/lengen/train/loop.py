@@ -78,8 +78,8 @@ def train(
     quiet: bool = False,
 ) -> Outcome:
     """Train to the last step and evaluate there. Everything on disk is whole at any moment."""
+    decoder = build_decoder(config).to(device)  # before a run is given up: what cannot be built replaces nothing
     open_run(config, folder, resume, overwrite)
-    decoder = build_decoder(config).to(device)
     optimizer = build_optimizer(decoder, config.weight_decay)
     record = folder.read_run() if resume else new_run_record(config, torch.get_num_threads())
     progress = Progress(config.run_id, 0, 0.0, Curriculum.start(config))
