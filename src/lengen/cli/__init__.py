@@ -22,6 +22,7 @@ COMMANDS = {
     "reproduce": "run the figures of the paper",
     "figure": "draw the figures of the paper from their rows",
     "claims": "what the paper claims, and what our rows say",
+    "results": "write the results page from the rows",
     "theory": "check the paper's definitions, theorems and counterexamples",
 }
 

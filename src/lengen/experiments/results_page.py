@@ -1,0 +1,107 @@
+"""docs/results.md, written from the rows alone: no number on that page is typed by hand."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from lengen.experiments.claims import CLAIMS, Claim, Judgement
+from lengen.experiments.figures import FIGURES
+from lengen.experiments.panels import panels_of
+from lengen.experiments.presets import preset_config
+from lengen.figures.length_curves import Curve
+from lengen.results.sweep import SweepRow, read_sweep_rows
+
+PAPER_SAYS = {
+    "fig1": "K_train = 8 extrapolates almost perfectly to length 500 for every k_test ≤ K_train and fails above it; "
+    "with K_train = 10 larger k extrapolate worse.",
+    "fig7": "K_train = 4 and 6 extrapolate perfectly for every k_test ≤ K_train; K_train = 12 declines with k.",
+    "fig2": "All jumps are near-perfect on training lengths; beyond them smaller jumps are better, although they "
+    "write more.",
+    "fig3a": "Good accuracy up to three times the training length for depths 2–5.",
+    "fig3b": "Without coupling, length generalization is significantly worse.",
+    "fig3c": "Without the scratchpad, it is significantly worse.",
+    "fig3d": "RoPE with PoSE, with the scratchpad, is significantly worse than PPC.",
+    "fig8a": "Without coupling, length generalization is significantly worse.",
+    "fig8b": "RoPE with PoSE is significantly worse than PPC.",
+}
+CLAIMS_OF = {  # the figure under which a claim's verdict is told
+    "fig7": ("sparse-parity",),
+    "fig2": ("jumps-", "smaller-jumps"),
+    "fig3a": ("ppc-three-times",),
+    "fig3b": ("ppc-beats-fig3b",),
+    "fig3c": ("ppc-beats-fig3c", "scratchpad-helps"),
+    "fig3d": ("ppc-beats-fig3d",),
+    "fig8a": ("ppc-beats-fig8a",),
+    "fig8b": ("ppc-beats-fig8b",),
+}
+TABLE_COLUMNS = 10  # lengths shown in a table: the last of the training range, and an even choice beyond it
+
+
+def results_page(folder: Path) -> str:
+    rows = {figure: read_sweep_rows(folder, figure) for figure in FIGURES}
+    parts = [
+        "# Results at CPU scale",
+        "Written by `lengen results` from the rows in `results/cpu`; a test compares this page with them. Every number "
+        "is that of the last training step, every seed is in it, and nothing was selected on test lengths. Intervals "
+        "are 95 % Student-t over training runs, or 95 % Wilson over test examples where there is a single run.",
+        "At this scale a run is a model of 0.2–0.9 million parameters and takes minutes of one core; the paper's has "
+        "150 million and 50,000 steps. The tasks, lengths, position ids and measures are the paper's.",
+        f"{_core_hours([row for entries in rows.values() for row in entries]):.1f} core-hours of training in all.",
+    ]
+    for figure, entries in rows.items():
+        parts.append(_section(figure, entries, folder, [(c, c.judge(rows)) for c in CLAIMS if _belongs(c, figure)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(figure: str, rows: list[SweepRow], folder: Path, judged: list[tuple[Claim, Judgement]]) -> str:
+    spec = FIGURES[figure]
+    lines = [f"## Figure {figure.removeprefix('fig')}: {spec.title}", f"**The paper.** {PAPER_SAYS[figure]}"]
+    if not rows:
+        return "\n\n".join(
+            [*lines, f"**Here.** Not run yet: `lengen reproduce {figure} --scale cpu --out results/cpu`."]
+        )
+    lines.append(f"![Accuracy by length, {spec.title}](figures/{figure}.png)")
+    lines += [_table(panel.title, panel.curves) for panel in panels_of(figure, folder)]
+    if judged:
+        lines.append("**Claims.**\n\n" + "\n".join(_verdict(claim, judgement) for claim, judgement in judged))
+    config = preset_config(spec.presets[0], "cpu")
+    model = config.model
+    lines.append(
+        f"**Cost.** {len({(row.arm, row.train_seed) for row in rows})} runs, {_core_hours(rows):.2f} core-hours; "
+        f"{model.num_layers} layers, {model.num_heads} heads, width {model.width}; {config.steps:,} steps of "
+        f"{config.batch_size}, learning rate {config.learning_rate:g}."
+    )
+    return "\n\n".join(lines)
+
+
+def _table(title: str, curves: Sequence[Curve]) -> str:
+    lengths = _chosen_lengths(curves)
+    lines = [f"| {title} | runs | " + " | ".join(map(str, lengths)) + " |", "|---|---|" + "---|" * len(lengths)]
+    for curve in curves:
+        cells = [f"{curve.points[length].value:.2f}" if length in curve.points else "–" for length in lengths]
+        lines.append(f"| {curve.label} | {curve.num_runs} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _chosen_lengths(curves: Sequence[Curve]) -> list[int]:
+    lengths = sorted({length for curve in curves for length in curve.points})
+    stride = max(1, math.ceil(len(lengths) / TABLE_COLUMNS))
+    return lengths[::-1][::stride][::-1]  # the longest is always among them
+
+
+def _verdict(claim: Claim, judgement: Judgement) -> str:
+    value, low, high = judgement.interval
+    numbers = f": {value:.2f}" if math.isfinite(value) else ""
+    numbers += f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) and math.isfinite(high) else ""
+    runs = f", {judgement.num_seeds} runs" if judgement.num_seeds else ""
+    note = f" ({judgement.note})" if judgement.note else ""
+    return f"- **{judgement.verdict}** — {claim.statement}{numbers}{runs}{note}"
+
+
+def _belongs(claim: Claim, figure: str) -> bool:
+    return claim.name.startswith(CLAIMS_OF.get(figure, ("no claim",)))
+
+
+def _core_hours(rows: list[SweepRow]) -> float:
+    runs = {(row.arm, row.train_seed): row.wall_seconds for row in rows}
+    return sum(runs.values()) / 3600
