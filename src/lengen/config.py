@@ -31,7 +31,7 @@ class RunConfig:
 
     # Optimisation. AdamW decays matrices only, as the Hugging Face trainer does.
     steps: int = 2_000
-    learning_rate: float = 2e-3
+    learning_rate: float = 1e-3
     schedule: Literal["linear", "cosine"] = "linear"
     warmup_steps: int = 100
     weight_decay: float = 0.1
