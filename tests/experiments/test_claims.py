@@ -6,56 +6,12 @@ import pytest
 
 from lengen.cli import main
 from lengen.experiments.claims import CLAIMS
-from lengen.experiments.figures import FIGURES, measures_of
-from lengen.experiments.presets import preset_config
-from lengen.results import Row
-from lengen.results.sweep import SweepRow, append_sweep_rows
+from lengen.experiments.figures import FIGURES
+from lengen.results.sweep import append_sweep_rows
+
+from .made_up import as_the_paper_has_it, made_up_rows, mirrored
 
 VERDICTS = {"reproduced", "partly", "not", "no-data"}
-
-
-def as_the_paper_has_it(preset: str, length: int, k_test: int, seed: int) -> float:
-    """Accuracies shaped like the paper's figures, with a little noise between seeds."""
-    noise = 0.004 * seed
-    figure, _, arm = preset.partition("-")
-    number = int("".join(c for c in arm if c.isdigit()))
-    if figure in ("fig1", "fig7"):
-        if k_test > number:
-            return 0.5 + noise
-        decline = 0.04 * (k_test - 4) if number >= 10 and length > 50 else 0.0
-        return 0.99 - noise - decline
-    if figure == "fig2":
-        return 0.99 - noise if length <= 40 else 0.95 - 0.1 * number - noise
-    if figure == "fig3a":
-        return 0.97 - noise
-    if figure == "fig3d":
-        return 0.4 + noise
-    return 0.1 + noise
-
-
-def mirrored(preset: str, length: int, k_test: int, seed: int) -> float:
-    return 1.0 - as_the_paper_has_it(preset, length, k_test, seed)
-
-
-def made_up_rows(accuracy, num_seeds: int = 3, num_examples: int = 1000) -> dict[str, list[SweepRow]]:
-    rows: dict[str, list[SweepRow]] = {}
-    for figure, spec in FIGURES.items():
-        for preset in spec.presets:
-            config = preset_config(preset, "cpu")
-            metrics = {config.headline_metric} if spec.only_headline else {config.headline_metric, "last-token"}
-            for seed in range(num_seeds):
-                for measure in measures_of(spec, config):
-                    k_test = measure.overrides.get("task.k_test", 0)
-                    for length in measure.lengths:
-                        correct = round(num_examples * accuracy(preset, length, k_test, seed))
-                        rows.setdefault(figure, []).extend(
-                            SweepRow(figure, preset, "cpu", config.arm, seed, 1.0, "0", None, row)
-                            for row in (
-                                Row("r", 1, length, metric, correct, num_examples, 0, "one-pass", measure.overrides)
-                                for metric in sorted(metrics)
-                            )
-                        )
-    return rows
 
 
 def test_rows_like_the_paper_s_reproduce_every_claim():
@@ -121,3 +77,11 @@ def test_the_command_and_the_figures(tmp_path, capsys):
 def test_bad_usage(tmp_path, capsys, arguments, expected):
     assert main([part.format(tmp=tmp_path) for part in arguments]) == 2
     assert expected in capsys.readouterr().err
+
+
+def test_one_run_is_never_enough():
+    rows = made_up_rows(as_the_paper_has_it, num_seeds=1)
+    depth3 = next(claim for claim in CLAIMS if claim.name == "ppc-three-times-depth3")
+    assert depth3.judge(rows).verdict == "partly"
+    baseline = next(claim for claim in CLAIMS if claim.name == "scratchpad-helps-pose")
+    assert baseline.judge({**rows, "fig3c": []}).verdict == "no-data"

@@ -56,8 +56,10 @@ def rates(
 
 
 def by_threshold(interval: Interval, num_seeds: int, full: float, partial: float, note: str = "") -> Judgement:
-    """Reproduced where the mean reaches `full`, partly where it reaches `partial`."""
-    verdict: Verdict = "reproduced" if interval.value >= full else "partly" if interval.value >= partial else "not"
+    """Reproduced where the mean of two runs or more reaches `full`, partly where it reaches `partial`."""
+    verdict: Verdict = "partly" if interval.value >= partial else "not"
+    if interval.value >= full and num_seeds >= 2:
+        verdict = "reproduced"
     return Judgement(verdict, interval, num_seeds, note)
 
 

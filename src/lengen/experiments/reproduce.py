@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lengen import __version__
 from lengen.experiments.figures import figure_named, measures_of, num_seeds_of
 from lengen.experiments.presets import Scale, preset_config
 from lengen.results import Row, RunFolder
 from lengen.results.sweep import SweepRow, append_sweep_rows, read_sweep_rows
 from lengen.train.launch import Job, run_side_by_side, train_job
-from lengen.train.record import source_commit
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,9 @@ def plan(figures: Sequence[str], scale: Scale, num_seeds: int | None, out: Path)
 def reproduce(jobs: Sequence[SweepJob], workers: int, out: Path) -> None:
     """Do the planned runs; the rows of each are appended as it finishes."""
     RunFolder(out / "work").create()
-    commit = source_commit()
     for job, rows in run_side_by_side(jobs, workers, train_and_measure):
         assert isinstance(job, SweepJob)
-        wall_seconds = job.folder.read_run()["wall_seconds"]
+        record = job.folder.read_run()
         append_sweep_rows(
             out,
             job.figure,
@@ -54,9 +51,9 @@ def reproduce(jobs: Sequence[SweepJob], workers: int, out: Path) -> None:
                     scale=job.scale,
                     arm=job.config.arm,
                     train_seed=job.config.seed,
-                    wall_seconds=wall_seconds,
-                    version=__version__,
-                    commit=commit,
+                    wall_seconds=record["wall_seconds"],
+                    version=record["versions"]["lengen"],
+                    commit=record["commit"],
                     row=row,
                 )
                 for row in rows

@@ -67,7 +67,7 @@ def _section(figure: str, rows: list[SweepRow], folder: Path, judged: list[tuple
     config = preset_config(spec.presets[0], "cpu")
     model = config.model
     lines.append(
-        f"**Cost.** {len({(row.arm, row.train_seed) for row in rows})} runs, {_core_hours(rows):.2f} core-hours; "
+        f"**Cost.** {_runs(len({(row.arm, row.train_seed) for row in rows}))}, {_core_hours(rows):.2f} core-hours; "
         f"{model.num_layers} layers, {model.num_heads} heads, width {model.width}; {config.steps:,} steps of "
         f"{config.batch_size}, learning rate {config.learning_rate:g}."
     )
@@ -93,9 +93,13 @@ def _verdict(claim: Claim, judgement: Judgement) -> str:
     value, low, high = judgement.interval
     numbers = f": {value:.2f}" if math.isfinite(value) else ""
     numbers += f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) and math.isfinite(high) else ""
-    runs = f", {judgement.num_seeds} runs" if judgement.num_seeds else ""
+    runs = f", {_runs(judgement.num_seeds)}" if judgement.num_seeds else ""
     note = f" ({judgement.note})" if judgement.note else ""
     return f"- **{judgement.verdict}** — {claim.statement}{numbers}{runs}{note}"
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
 
 
 def _belongs(claim: Claim, figure: str) -> bool:
