@@ -28,6 +28,10 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+$(VENV)/.ray: $(VENV)/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[ray]'
+	@touch $@
+
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
 
@@ -37,7 +41,7 @@ demo: $(VENV)/.installed
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 -m 'not slow'
 
-test-slow: $(VENV)/.dev
+test-slow: $(VENV)/.ray
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 -m slow
 
 format: $(VENV)/.dev

@@ -46,6 +46,24 @@ def start_lengen() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 @pytest.fixture
+def start_torchrun() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start `lengen` in several processes. They are not in the launcher's group, so it is asked to end them itself."""
+    launchers = []
+
+    def start(num_processes: int, *arguments: str) -> subprocess.Popen[str]:
+        launch = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(num_processes), "-m", "lengen"]
+        launcher = subprocess.Popen([sys.executable, "-m", *launch, *arguments], stderr=subprocess.PIPE, text=True)
+        launchers.append(launcher)
+        return launcher
+
+    yield start
+    for launcher in launchers:
+        if launcher.poll() is None:
+            launcher.terminate()
+            launcher.communicate(timeout=60)
+
+
+@pytest.fixture
 def smoke_config() -> RunConfig:
     """Seconds of training: parity with scratchpad under PPC."""
     return preset_config("fig2-jump1", "smoke")

@@ -1,7 +1,13 @@
-"""What is raised when a signal ended a piece of work that has saved itself."""
+"""What is raised when work ended that can be taken up again."""
 
 
 class Stopped(Exception):
+    """A signal ended a piece of work that has saved itself."""
+
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.signal_number = signal_number
+
+
+class ProcessLost(Exception):
+    """A process that shares the work has died; what was saved before is whole."""

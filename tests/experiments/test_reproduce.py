@@ -3,7 +3,10 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -69,6 +72,27 @@ def test_a_dry_run_trains_nothing(tmp_path, capsys):
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {line["figure"] for line in lines} == set(FIGURES)
     assert not (tmp_path / "new").exists()
+    assert all(0.001 < line["core_hours"] < 1 for line in lines), "cpu scale is minutes a run"
+
+
+def test_ray_is_an_extra(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
+    assert main(["reproduce", "fig2", "--engine", "ray", "--out", str(tmp_path / "new")]) == 2
+    assert "needs Ray, which is not installed; pip install 'lengen[ray]'" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.slow
+def test_both_engines_give_the_same_rows(tmp_path):
+    pytest.importorskip("ray")
+
+    def rows(engine):
+        command = ["reproduce", "fig8a", "--scale", "smoke", "--engine", engine, "--out", str(tmp_path / engine)]
+        subprocess.run([sys.executable, "-m", "lengen", *command], check=True, capture_output=True)
+        found = [replace(row, wall_seconds=0.0) for row in read_sweep_rows(tmp_path / engine, "fig8a")]
+        return sorted(found, key=lambda row: (row.preset, row.row.length))
+
+    assert rows("ray") == rows("local") != []
 
 
 @pytest.mark.parametrize(
@@ -78,6 +102,7 @@ def test_a_dry_run_trains_nothing(tmp_path, capsys):
         (["fig2", "--scale", "papr"], "did you mean 'paper'"),
         (["fig2", "--workers", "0"], "--workers 0"),
         (["fig2", "--seeds", "0"], "--seeds 0"),
+        (["fig2", "--address", "auto"], "add --engine ray"),
     ],
 )
 def test_bad_usage(tmp_path, capsys, arguments, expected):

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import NoReturn
 
-from lengen.stopped import Stopped
+from lengen.stopped import ProcessLost, Stopped
 
 COMMANDS = {
     "demo": "train PPC and its baseline side by side and draw the difference",
@@ -19,6 +19,7 @@ COMMANDS = {
     "evaluate": "measure accuracy by length",
     "decode": "decode one example step by step against the truth",
     "plot": "draw length curves of one or more runs",
+    "plan": "what a run would cost on given devices",
     "reproduce": "run the figures of the paper",
     "figure": "draw the figures of the paper from their rows",
     "claims": "what the paper claims, and what our rows say",
@@ -68,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"lengen {name}: error: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except ArithmeticError as error:  # a run that diverged: not the command line's fault, and not a success
+    except (ArithmeticError, ProcessLost) as error:  # diverged, or a peer died: not the command line's fault
         print(f"lengen {name}: error: {error}", file=sys.stderr)
         return 1
 

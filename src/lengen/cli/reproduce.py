@@ -1,7 +1,7 @@
 """Run a figure of the paper: what is missing is trained, what is there is skipped (by config hash).
 
 One single-thread process a worker; rows are appended as each run finishes. Stop it at any moment: the same command goes
-on where it stopped.
+on where it stopped. A run whose worker dies goes on from its last checkpoint on another.
 """
 
 import argparse
@@ -12,20 +12,28 @@ from lengen.cli.listing import add_json_flag, print_records
 from lengen.experiments.figures import FIGURES
 from lengen.experiments.presets import Scale
 from lengen.naming import unknown_name
+from lengen.train.engines import EngineName
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  lengen reproduce fig2 --scale smoke --out results/smoke\n"
-        "  lengen reproduce all --scale cpu --workers 2 --out results/cpu"
+        "  lengen reproduce all --scale cpu --workers 2 --out results/cpu\n"
+        "  lengen reproduce all --engine ray --address auto --out /shared/results   # on every core of a Ray cluster"
     )
     parser.add_argument("figures", nargs="+", metavar="FIGURE", help=f"{', '.join(FIGURES)}, or all")
     parser.add_argument("--scale", default="cpu", metavar="SCALE", help="smoke, cpu (default) or paper")
     parser.add_argument("--seeds", type=int, metavar="N", help="runs an arm; default: the figure's own number")
     parser.add_argument("--workers", type=int, default=2, metavar="W", help="processes side by side (default 2)")
+    parser.add_argument(
+        "--engine", choices=get_args(EngineName), default="local", help="processes here (default), or Ray workers"
+    )
+    parser.add_argument("--address", metavar="A", help="of a Ray cluster: HOST:PORT or auto; default: start one here")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="e.g. results/cpu")
-    parser.add_argument("--dry-run", action="store_true", help="list the missing runs and train none")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="list the missing runs with their core-hours; train none"
+    )
     add_json_flag(parser)
 
 
@@ -35,17 +43,29 @@ def run(args: argparse.Namespace) -> int:
     for flag, value in (("--seeds", args.seeds), ("--workers", args.workers)):
         if value is not None and value < 1:
             raise ValueError(f"{flag} {value} is too few; use at least 1")
+    if args.address is not None and args.engine != "ray":
+        raise ValueError(f"--address {args.address} is a Ray cluster's; add --engine ray")
     names = list(FIGURES) if "all" in args.figures else list(dict.fromkeys(args.figures))
 
-    from lengen.experiments.reproduce import plan, reproduce
+    from lengen.experiments.reproduce import core_hours_of, plan, reproduce
 
-    jobs = plan(names, args.scale, args.seeds, args.out)
+    out = args.out.resolve()  # workers elsewhere have another working directory
+    jobs = plan(names, args.scale, args.seeds, out)
     if not args.dry_run:
-        reproduce(jobs, args.workers, args.out)
+        reproduce(jobs, args.workers, out, args.engine, args.address)
     records = [
-        {"figure": job.figure, "preset": job.preset, "seed": job.config.seed, "steps": job.config.steps} for job in jobs
+        {
+            "figure": job.figure,
+            "preset": job.preset,
+            "seed": job.config.seed,
+            "steps": job.config.steps,
+            "core_hours": round(core_hours_of(job), 3),
+        }
+        for job in jobs
     ]
     print_records(records, args.json)
-    if not args.json:
-        print(f"{len(jobs)} runs {'to do' if args.dry_run else 'done'}")
+    if not args.json and args.dry_run:
+        print(f"{len(jobs)} runs to do, about {sum(map(core_hours_of, jobs)):.1f} core-hours")
+    elif not args.json:
+        print(f"{len(jobs)} runs done")
     return 0

@@ -2,6 +2,9 @@
 
 The output folder holds run.json (config, versions, commit, seed, wall time), rows.jsonl (accuracy by length),
 metrics.jsonl, TensorBoard events and the checkpoint. Ctrl-C saves; --resume goes on bit for bit.
+
+Under torchrun, one model is trained by many processes (gloo on CPUs, nccl on GPUs) with the results of one, and can be
+resumed by another number of them; all need to see DIR.
 """
 
 import argparse
@@ -27,7 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  lengen train parity-scratchpad --scheme ppc --out runs/ppc --steps 1000\n"
         "  lengen train variable-assignment --task.depth 3 --scheme predicted+fire --model.width 64 --out runs/fire\n"
         "  lengen train --preset fig2-jump1 --scale cpu --seed 3 --out runs/fig2-jump1-s3\n"
-        "  lengen train --resume --out runs/ppc"
+        "  lengen train --resume --out runs/ppc\n"
+        "  torchrun --nproc-per-node 2 -m lengen train --preset fig2-jump1 --sharding full --out runs/two"
     )
     parser.add_argument("task", nargs="?", metavar="TASK", help="see `lengen tasks`; not with --preset")
     parser.add_argument("--scheme", metavar="SCHEME", help="see `lengen schemes`, or a pair such as predicted+fire")
@@ -38,6 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of this process (default 1)")
     parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu (default) or cuda")
+    parser.add_argument(
+        "--sharding",
+        choices=("none", "full"),
+        default="none",
+        help="of the model over the processes of torchrun: a copy each (DDP, default), or a slice each (FSDP2)",
+    )
     for section, example in (
         ("task", "depth 3"),
         ("model", "width 64"),
@@ -58,14 +68,25 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from lengen.cli.curves import print_curve
+    from lengen.train.distributed import join_processes
     from lengen.train.loop import train
 
     if args.device != "cpu" and not (args.device == "cuda" and torch.cuda.is_available()):
         raise ValueError(f"--device {args.device} is not available here; use cpu")
     torch.set_num_threads(args.threads)
-    outcome = train(config, folder, resume=args.resume, overwrite=args.overwrite, device=args.device)
+    with join_processes(args.device) as processes:
+        outcome = train(
+            config,
+            folder,
+            resume=args.resume,
+            overwrite=args.overwrite,
+            processes=processes,
+            sharding=args.sharding,
+        )
     if outcome.signal_number is not None:
         return 128 + outcome.signal_number
+    if not processes.is_first:
+        return 0
     if not args.json:
         print(f"{folder.path}: {outcome.step} steps done", file=sys.stderr)
     print_curve(folder.latest_rows(), args.json)

@@ -4,7 +4,7 @@ from lengen.cli.overrides import Overrides, apply_overrides
 from lengen.config import RunConfig, config_from_dict
 from lengen.model.decoder import Decoder
 from lengen.results import RunFolder
-from lengen.train.checkpoint import Progress, load_checkpoint
+from lengen.train.checkpoint import Progress, latest_checkpoint, load_checkpoint
 from lengen.train.loop import build_decoder
 
 
@@ -23,4 +23,4 @@ def load_with_overrides(folder: RunFolder, overrides: Overrides) -> tuple[RunCon
     if config.scheme.num_ids != trained.scheme.num_ids:
         raise ValueError("--assigner.max_position_id cannot change after training; drop it")
     decoder = build_decoder(config)
-    return config, decoder, load_checkpoint(folder.checkpoint_file, decoder)
+    return config, decoder, load_checkpoint(latest_checkpoint(folder), decoder)

@@ -19,11 +19,12 @@ def demo_config(preset: str) -> RunConfig:
 def run_demo(out: Path, overwrite: bool) -> dict[str, dict[str, float] | float]:
     """Train both, draw the figure, write and return the summary."""
     from lengen.figures.length_curves import curves_of, draw_length_curves, save_figure
+    from lengen.train.engines import LocalPool
     from lengen.train.launch import Job, run_side_by_side, train_job
 
     RunFolder(out).create()
     jobs = [Job(name, demo_config(preset), RunFolder(out / name), overwrite) for name, preset in ARMS.items()]
-    for _ in run_side_by_side(jobs, workers=2, work=train_job):
+    for _ in run_side_by_side(jobs, train_job, LocalPool(workers=2)):
         pass
     summary: dict[str, dict[str, float] | float] = {}
     for job in jobs:

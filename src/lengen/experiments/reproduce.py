@@ -8,6 +8,8 @@ from lengen.experiments.figures import figure_named, measures_of, num_seeds_of
 from lengen.experiments.presets import Scale, preset_config
 from lengen.results import Row, RunFolder
 from lengen.results.sweep import SweepRow, append_sweep_rows, read_sweep_rows
+from lengen.train.cost import CPU_CORE, cost_of, workload_of
+from lengen.train.engines import EngineName, open_engine
 from lengen.train.launch import Job, run_side_by_side, train_job
 
 
@@ -35,10 +37,18 @@ def plan(figures: Sequence[str], scale: Scale, num_seeds: int | None, out: Path)
     return sorted(jobs, key=lambda job: job.config.seed)
 
 
-def reproduce(jobs: Sequence[SweepJob], workers: int, out: Path) -> None:
+def core_hours_of(job: SweepJob) -> float:
+    """What training it is expected to take on one core."""
+    return cost_of(workload_of(job.config), CPU_CORE).hours
+
+
+def reproduce(
+    jobs: Sequence[SweepJob], workers: int, out: Path, engine: EngineName = "local", address: str | None = None
+) -> None:
     """Do the planned runs; the rows of each are appended as it finishes."""
+    opened = open_engine(engine, workers, address)
     RunFolder(out / "work").create()
-    for job, rows in run_side_by_side(jobs, workers, train_and_measure):
+    for job, rows in run_side_by_side(jobs, train_and_measure, opened):
         assert isinstance(job, SweepJob)
         record = job.folder.read_run()
         append_sweep_rows(
@@ -61,16 +71,15 @@ def reproduce(jobs: Sequence[SweepJob], workers: int, out: Path) -> None:
         )
 
 
-def train_and_measure(job: Job) -> list[Row]:
-    """In a worker: train to the last step, then measure the figure's curves by the headline metric."""
+def train_and_measure(job: Job) -> list[Row] | None:
+    """In a worker: train to the last step, then measure the figure's curves by the headline metric; None if stopped."""
     from lengen.evaluate.length_curve import length_curve
     from lengen.train.loop import load_decoder
 
     assert isinstance(job, SweepJob)
     # The figure's own curves replace the evaluation that ends a single run.
-    outcome = train_job(replace(job, config=replace(job.config, eval_lengths=())))
-    if outcome.status == "interrupted":
-        return []
+    if train_job(replace(job, config=replace(job.config, eval_lengths=()))) is None:
+        return None
     _, decoder, progress = load_decoder(job.folder)
     rows = []
     figure = figure_named(job.figure)

@@ -34,6 +34,13 @@ class RunFolder:
     def checkpoint_file(self) -> Path:
         return self.path / "checkpoint.safetensors"
 
+    def shards_folder(self, step: int) -> Path:
+        """The checkpoint of a run that several processes train."""
+        return self.path / f"checkpoint-{step:08d}"
+
+    def all_shards_folders(self) -> list[Path]:
+        return sorted(path for path in self.path.glob("checkpoint-*") if path.is_dir())
+
     @property
     def events_folder(self) -> Path:
         return self.path / "tensorboard"

@@ -1,12 +1,9 @@
-"""Many runs side by side on one machine: one single-thread process each, a live view of all, safe to stop anywhere."""
+"""Many runs side by side: a live view of all, safe to stop anywhere, and to lose a worker of."""
 
-import multiprocessing
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.synchronize import Event
 from typing import TypeVar
 
 from rich.console import Console
@@ -15,12 +12,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from lengen.config import RunConfig
 from lengen.results import RunFolder
 from lengen.results.store import read_jsonl
-from lengen.stopped import Stopped
+from lengen.stopped import ProcessLost, Stopped
+from lengen.train.engines import Engine, Handle
 from lengen.train.interrupt import StopRequest
 from lengen.train.loop import Outcome, train
 
 POLL_SECONDS = 1.0
 LOG_SECONDS = 30.0  # between lines when no terminal is there to draw bars on
+MAX_LOSSES = 3  # of one run's worker: more is no accident, and the next attempt would end the same way
 T = TypeVar("T")
 
 
@@ -32,53 +31,47 @@ class Job:
     overwrite: bool = False
 
 
-def train_job(job: Job) -> Outcome:
-    """Train a run, or go on with it where it stopped."""
+def train_job(job: Job) -> Outcome | None:
+    """Train a run, or go on with it where it stopped; None if it was stopped again."""
     resume = job.folder.exists() and not job.overwrite
-    return train(job.config, job.folder, resume=resume, overwrite=job.overwrite, quiet=True)
+    outcome = train(job.config, job.folder, resume=resume, overwrite=job.overwrite, quiet=True)
+    return outcome if outcome.status == "finished" else None
 
 
-def run_side_by_side(jobs: Sequence[Job], workers: int, work: Callable[[Job], T]) -> Iterator[tuple[Job, T]]:
-    """Do `work` for each job in processes of their own, in order of start; yield results as they come."""
-    # Two small models on two cores are faster in two processes than in one with two threads.
-    context = multiprocessing.get_context("spawn")
-    stopping = context.Event()
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker, initargs=(stopping,))
-    with StopRequest() as stop, pool, _View(jobs) as view:
-        pending: dict[Future[T | None], Job] = {pool.submit(_unless_stopping, work, job): job for job in jobs}
-        while pending:
-            done, _ = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-            if stop.signal_number is not None:
-                stopping.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                for worker in multiprocessing.active_children():
-                    worker.terminate()  # SIGTERM: the run in it saves itself
-                raise Stopped("stopped and saved; the same command goes on from here", stop.signal_number)
-            for future in done:
-                job = pending.pop(future)
-                view.count(job)
-                result = future.result()
-                assert result is not None, "no job is passed over unless the work is being stopped"
-                yield job, result
-            view.refresh([job for future, job in pending.items() if future.running()])
+def run_side_by_side(jobs: Sequence[Job], work: Callable[[Job], T | None], engine: Engine) -> Iterator[tuple[Job, T]]:
+    """Do `work` for each job on workers of their own, in order of start; yield results as they come, each once.
 
-
-_stopping: Event | None = None  # in a worker: set once the parent has been asked to stop
-
-
-def _prepare_worker(stopping: Event) -> None:
-    global _stopping
-    import torch
-
-    _stopping = stopping
-    torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then asks each worker once
-
-
-def _unless_stopping(work: Callable[[Job], T], job: Job) -> T | None:
-    """The pool hands workers a job ahead, which cannot be cancelled: it must not start while the others stop."""
-    assert _stopping is not None
-    return None if _stopping.is_set() else work(job)
+    Work that a dying worker left undone is done again, and goes on from what it had saved.
+    """
+    losses: Counter[Job] = Counter()
+    try:
+        with StopRequest() as stop, _View(jobs) as view:
+            pending: dict[Handle, Job] = {engine.submit(work, job): job for job in jobs}
+            while pending:
+                begun = {job for job in pending.values() if job.folder.exists()}
+                view.refresh(begun)
+                done = engine.wait(pending.keys(), POLL_SECONDS)
+                if stop.signal_number is not None:
+                    raise Stopped("stopped and saved; the same command goes on from here", stop.signal_number)
+                for handle in done:
+                    job = pending.pop(handle)
+                    result: T | None = engine.result(handle)
+                    if result is not None:
+                        view.count(job)
+                        yield job, result
+                        continue
+                    # A pool that loses a worker loses all it was given; only what had begun can be the reason.
+                    losses[job] += job in begun
+                    if losses[job] > MAX_LOSSES:
+                        raise ProcessLost(
+                            f"{job.label} has lost its worker {losses[job]} times (out of memory?); finished runs are "
+                            f"kept: see {job.folder.path}, then run the same command again"
+                        )
+                    pending[engine.submit(work, job)] = job
+    except BaseException:
+        engine.stop()
+        raise
+    engine.close()
 
 
 class _View:
@@ -114,7 +107,7 @@ class _View:
             self._progress.remove_task(self._bars.pop(job))
         self._log(f"{job.label}: done ({self._num_done} of {self._num_jobs})")
 
-    def refresh(self, active: Sequence[Job]) -> None:
+    def refresh(self, active: Collection[Job]) -> None:
         is_due = time.monotonic() - self._last_log > LOG_SECONDS
         for job in active:
             step, news = _latest(job)

@@ -18,8 +18,9 @@ from lengen.model.decoder import Decoder, DecoderOutput
 from lengen.results import Row, RunFolder
 from lengen.seeding import rng_for
 from lengen.tasks import Task
-from lengen.train.checkpoint import Progress, load_checkpoint, save_checkpoint
+from lengen.train.checkpoint import Progress, drop_shards, latest_checkpoint, load_checkpoint
 from lengen.train.curriculum import Curriculum
+from lengen.train.distributed import ALONE, Processes, Sharding
 from lengen.train.interrupt import StopRequest
 from lengen.train.progress import ProgressReport
 from lengen.train.record import MetricsLog, new_run_record
@@ -45,7 +46,7 @@ def load_decoder(folder: RunFolder) -> tuple[RunConfig, Decoder, Progress]:
     """A trained model with its config, ready to be evaluated."""
     config = config_from_dict(folder.read_run()["config"])
     decoder = build_decoder(config)
-    progress = load_checkpoint(folder.checkpoint_file, decoder)
+    progress = load_checkpoint(latest_checkpoint(folder), decoder)
     return config, decoder, progress
 
 
@@ -66,6 +67,7 @@ def open_run(config: RunConfig, folder: RunFolder, resume: bool, overwrite: bool
         for file in (folder.run_file, folder.rows_file, folder.metrics_file, folder.checkpoint_file):
             file.unlink(missing_ok=True)
         shutil.rmtree(folder.events_folder, ignore_errors=True)
+        drop_shards(folder)
 
 
 def train(
@@ -74,33 +76,43 @@ def train(
     *,
     resume: bool = False,
     overwrite: bool = False,
-    device: str = "cpu",
     quiet: bool = False,
+    processes: Processes = ALONE,
+    sharding: Sharding = "none",
 ) -> Outcome:
-    """Train to the last step and evaluate there. Everything on disk is whole at any moment."""
-    decoder = build_decoder(config).to(device)  # before a run is given up: what cannot be built replaces nothing
-    open_run(config, folder, resume, overwrite)
+    """Train to the last step and evaluate there. Everything on disk is whole at any moment.
+
+    Each of several `processes` calls this; the first alone writes and reports.
+    """
+    # Before a run is given up: what cannot be built replaces nothing.
+    processes.check_group_size(config.batch_size // config.lengths_per_batch)
+    decoder = build_decoder(config).to(processes.device)
+    forward = processes.spread(decoder, sharding)
+    processes.by_first(lambda: open_run(config, folder, resume, overwrite))
     optimizer = build_optimizer(decoder, config.weight_decay)
     record = folder.read_run() if resume else new_run_record(config, torch.get_num_threads())
     progress = Progress(config.run_id, 0, 0.0, Curriculum.start(config))
-    if resume and folder.checkpoint_file.exists():
-        progress = load_checkpoint(folder.checkpoint_file, decoder, optimizer)
+    if resume and latest_checkpoint(folder).exists():
+        progress = load_checkpoint(latest_checkpoint(folder), decoder, optimizer)
         if record["status"] == "finished":
             return Outcome("finished", progress.step)
-    record |= {"config": config_to_dict(config), "status": "running"}
-    folder.write_run(record)
+    record |= {"config": config_to_dict(config), "status": "running", "processes": processes.size}
+    processes.by_first(lambda: folder.write_run(record))
 
     started = time.monotonic() - progress.wall_seconds
-    forward = torch.compile(decoder, dynamic=True) if config.compile else decoder
-    log = MetricsLog(folder, progress.step)
+    if config.compile:
+        forward = torch.compile(forward, dynamic=True)
+    log = MetricsLog(folder, progress.step, silent=not processes.is_first)
     step, curriculum = progress.step, progress.curriculum
 
     def save(status: str) -> None:
         wall_seconds = time.monotonic() - started
         reached = Progress(config.run_id, step, wall_seconds, curriculum)
-        save_checkpoint(folder.checkpoint_file, decoder, optimizer, reached)
-        folder.write_run(record | {"status": status, "step": step, "wall_seconds": round(wall_seconds, 1)})
+        processes.save(folder, decoder, optimizer, reached)
+        reached_record = record | {"status": status, "step": step, "wall_seconds": round(wall_seconds, 1)}
+        processes.by_first(lambda: folder.write_run(reached_record))
 
+    quiet = quiet or not processes.is_first
     try:
         with StopRequest() as stop, ProgressReport(config.run_id, config.steps, config.log_every, quiet) as report:
             if step:
@@ -109,8 +121,8 @@ def train(
                 learning_rate = learning_rate_at(
                     step, config.learning_rate, config.warmup_steps, config.steps, config.schedule
                 )
-                batches = [batch.to(device) for batch in training_batches(config, step, curriculum.task(config))]
-                loss, accuracy = training_step(forward, optimizer, batches, learning_rate, config)
+                batches = training_batches(config, step, curriculum.task(config))
+                loss, accuracy = training_step(forward, optimizer, batches, learning_rate, config, processes)
                 step += 1
                 before, curriculum = curriculum, curriculum.after_step(accuracy, config)
                 if curriculum.stage > before.stage:
@@ -125,10 +137,11 @@ def train(
                     curve = _headline_curve(config, decoder)
                     log.write(step, {f"{m.metric}/{m.length}": m.correct / m.total for m in curve})
                     report.say(f"step {step}  {config.headline_metric}: " + _in_words(curve))
-                if stop.signal_number is not None:
+                signal_number = processes.agree_on_signal(stop.signal_number)
+                if signal_number is not None:
                     save("interrupted")
                     report.say(f"stopped at step {step} and saved; continue with --resume")
-                    return Outcome("interrupted", step, stop.signal_number)
+                    return Outcome("interrupted", step, signal_number)
                 if step % config.checkpoint_every == 0:
                     save("running")
             save("running")
@@ -139,7 +152,7 @@ def train(
             ]
     finally:
         log.close()
-    folder.append_rows(rows)
+    processes.by_first(lambda: folder.append_rows(rows))
     save("finished")
     return Outcome("finished", step)
 
@@ -158,21 +171,28 @@ def training_step(
     batches: list[Batch],
     learning_rate: float,
     config: RunConfig,
+    processes: Processes = ALONE,
 ) -> tuple[float, float]:
-    """One update; returns the mean loss over all targets and the share of targets predicted right before it."""
+    """One update; returns the mean loss over all targets and the share of targets predicted right before it.
+
+    `batches` is the whole step; each process computes its share of it.
+    """
     num_targets = sum(batch.target_tokens.numel() for batch in batches)
     optimizer.zero_grad(set_to_none=True)
-    loss, num_correct = 0.0, 0
+    loss, num_correct = 0.0, 0.0
     for batch in batches:
+        batch = processes.slice(batch).to(processes.device)
         with torch.autocast(batch.token_ids.device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16"):
             output = forward(batch.input_token_ids, batch.input_position_ids, batch.first_target)
             summed = summed_loss(output, batch, config.position_loss_weight)
-        mean = summed.total / num_targets  # every target of the step weighs the same, whatever its group
-        mean.backward()  # type: ignore[no-untyped-call]
+        mean = summed.total / num_targets  # every target weighs the same, whatever its group and its process
+        # The engines average gradients over processes; what is wanted is their sum.
+        (mean * processes.size).backward()  # type: ignore[no-untyped-call]
         loss += mean.item()
         num_correct += summed.num_correct
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    norm = nn.utils.clip_grad_norm_(parameters, config.clip_norm)
+    norm = processes.whole(nn.utils.clip_grad_norm_(parameters, config.clip_norm))
+    loss, num_correct = processes.sum(loss, num_correct)
     if not np.isfinite(loss) or not torch.isfinite(norm):
         raise NonFiniteLoss(
             f"the loss became {loss} with gradient norm {norm.item()}; the last checkpoint is kept: lower "

@@ -50,9 +50,15 @@ def source_commit() -> str | None:
 
 
 class MetricsLog:
-    """metrics.jsonl and TensorBoard events, continued at a step: what a lost stretch had written is dropped first."""
+    """metrics.jsonl and TensorBoard events, continued at a step: what a lost stretch had written is dropped first.
 
-    def __init__(self, folder: RunFolder, first_step: int) -> None:
+    Of the processes that train one model, all but one are silent.
+    """
+
+    def __init__(self, folder: RunFolder, first_step: int, silent: bool = False) -> None:
+        self._silent = silent
+        if silent:
+            return
         from torch.utils.tensorboard import SummaryWriter  # slow to import: only a training run pays for it
 
         self._file = folder.metrics_file
@@ -61,9 +67,12 @@ class MetricsLog:
         self._events = SummaryWriter(str(folder.events_folder), purge_step=first_step + 1)
 
     def write(self, step: int, values: dict[str, float]) -> None:
+        if self._silent:
+            return
         append_jsonl(self._file, [{"step": step, **values}])
         for name, value in values.items():
             self._events.add_scalar(name, value, step)
 
     def close(self) -> None:
-        self._events.close()
+        if not self._silent:
+            self._events.close()

@@ -1,0 +1,241 @@
+"""What a run costs, from its config alone: parameters, FLOPs, memory, communication, time.
+
+Time is a sum in which nothing overlaps: matrix products at the rate the device reaches on them, everything else at the
+rate of its memory, the host's work for each operation, and gradients over the link. Counts are exact or checked against
+torch by tests; the time is checked against measured runs (docs/scaling.md).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from lengen.config import RunConfig
+from lengen.model.config import ModelConfig
+from lengen.positions.scheme import Fire, Rope
+
+FLOAT = 4  # bytes of a weight, a gradient, each of AdamW's two moments: all fp32, whatever the products are computed in
+BACKWARD = 2  # a backward pass costs two forward passes: gradients of inputs and of weights
+
+# What is no matrix product reads and writes, in the forward pass of a layer, so many numbers: for each of a token's D,
+# two norms (4), attention (4), heads put together (2), two residual sums (6); for each of the MLP's, GELU (2); for
+# what rotary turns, two products, a sum and two concatenations (14); for a score, softmax (2).
+LAYER_TRAFFIC = 16
+MLP_TRAFFIC = 2
+ROTARY_TRAFFIC = 14
+SCORE_TRAFFIC = 2
+# The update reads weight, gradient and two moments and writes three of them; clipping reads twice and writes once.
+UPDATE_TRAFFIC = 10
+
+# Host time a step, measured on models too small to compute anything (docs/scaling.md): Python, autograd, optimizer.
+STEP_SECONDS = 1.5e-3
+LAYER_SECONDS = 1.0e-3
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A run as numbers. An example is (tokens read, tokens predicted); a run draws from `examples` uniformly."""
+
+    model: ModelConfig
+    vocab_size: int
+    examples: tuple[tuple[int, int], ...]
+    batch_size: int
+    steps: int
+    lengths_per_batch: int = 1  # a step is at least this many passes, one after the other, each communicated
+    microbatch: int = 1 << 30  # the most examples a device takes in one pass
+    num_table_rows: int = 0  # of learned positions
+    num_position_logits: int = 0
+    num_fire_hidden: int = 0
+    rotary_fraction: float = 0.0
+    precision: Literal["fp32", "bf16"] = "fp32"
+
+    def num_groups(self, num_devices: int) -> int:
+        return max(self.lengths_per_batch, math.ceil(self.batch_size / num_devices / self.microbatch))
+
+
+@dataclass(frozen=True)
+class Device:
+    tflops: float  # that matrix products of the model's size reach
+    memory_gbps: float
+    link_gbps: float  # to the other devices, in GB/s
+
+
+A100 = Device(tflops=200.0, memory_gbps=1555.0, link_gbps=25.0)  # of 312 TFLOP/s in bf16; InfiniBand at 200 Gbit/s
+CPU_CORE = Device(tflops=0.085, memory_gbps=10.0, link_gbps=1.0)  # the cores our `cpu` presets are made for, fp32
+
+# Table 5 of the paper: 1.3 B parameters on 25 B tokens, in microbatches of 256 · 64 tokens a device.
+LANGUAGE_MODEL = ModelConfig(num_layers=24, num_heads=32, width=2048)
+LANGUAGE = {
+    name: Workload(
+        LANGUAGE_MODEL,
+        vocab_size=32_000,
+        examples=((length, length),),
+        batch_size=batch_size,
+        steps=steps,
+        microbatch=batch_size // 32,
+        rotary_fraction=1.0,
+        precision="bf16",
+    )
+    for name, length, batch_size, steps in (("language-short", 64, 8192, 49_000), ("language-long", 128, 4096, 48_000))
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bytes are those of one device; seconds those of one step."""
+
+    parameters: int
+    flops_per_step: float
+    flops: float
+    weight_bytes: float
+    gradient_bytes: float
+    optimizer_bytes: float
+    activation_bytes: float
+    communication_bytes: float  # sent by a device in a step
+    matmul_seconds: float
+    memory_seconds: float
+    host_seconds: float
+    communication_seconds: float
+    hours: float
+    device_hours: float
+
+    @property
+    def total_bytes(self) -> float:
+        return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes + self.activation_bytes
+
+    @property
+    def step_seconds(self) -> float:
+        return self.matmul_seconds + self.memory_seconds + self.host_seconds + self.communication_seconds
+
+
+def workload_of(config: RunConfig) -> Workload:
+    task, scheme = config.task, config.scheme
+    return Workload(
+        model=config.model,
+        vocab_size=len(task.vocabulary),
+        examples=tuple((task.num_tokens(n) - 1, task.num_targets(n)) for n in config.training_lengths),
+        batch_size=config.batch_size,
+        steps=config.steps,
+        lengths_per_batch=config.lengths_per_batch,
+        num_table_rows=scheme.num_ids if scheme.encoder.has_table else 0,
+        num_position_logits=scheme.num_ids if scheme.assigner.predicts_ids else 0,
+        num_fire_hidden=scheme.encoder.hidden if isinstance(scheme.encoder, Fire) else 0,
+        rotary_fraction=scheme.encoder.rotary_fraction if isinstance(scheme.encoder, Rope) else 0.0,
+        precision=config.precision,
+    )
+
+
+def cost_of(
+    workload: Workload, device: Device, num_devices: int = 1, sharding: Literal["none", "full"] = "none"
+) -> Cost:
+    num_groups = workload.num_groups(num_devices)
+    group_size = workload.batch_size // num_groups
+    if num_devices > group_size:
+        raise ValueError(
+            f"{num_devices} devices cannot share groups of {group_size} examples; use --devices {group_size} or fewer"
+        )
+    parameters = num_parameters(workload)
+    flops_per_step = (1 + BACKWARD) * workload.batch_size * _mean(forward_flops, workload)
+    state_share = num_devices if sharding == "full" else 1
+    # DDP sums gradients (all-reduce: every number goes out twice). FSDP2 gathers the weights before the forward and
+    # the backward pass and sums gradients to where their slice is.
+    passes = {"none": 2, "full": 3}[sharding] * (num_devices - 1) / num_devices
+    communication_bytes = num_groups * passes * FLOAT * parameters
+
+    # Slices are made whole where they are used: the embeddings and heads, the block at work and the one after it.
+    others = max(workload.model.num_layers - 2, 0) * _block_parameters(workload.model)
+    gathered = parameters - others if state_share > 1 else 0
+
+    share = workload.batch_size / num_devices
+    traffic = (1 + BACKWARD) * share * _mean(forward_traffic, workload)
+    update = UPDATE_TRAFFIC * FLOAT * parameters / state_share
+    largest = max(saved_bytes(workload, *example) for example in workload.examples)
+    casts = 2 * parameters if workload.precision == "bf16" else 0  # autocast keeps a copy of each weight for the step
+    activation_bytes = math.ceil(group_size / num_devices) * largest + casts
+    matmul_seconds = flops_per_step / num_devices / (device.tflops * 1e12)
+    memory_seconds = (traffic + update) / (device.memory_gbps * 1e9)
+    host_seconds = STEP_SECONDS + num_groups * LAYER_SECONDS * workload.model.num_layers
+    communication_seconds = communication_bytes / (device.link_gbps * 1e9)
+    hours = workload.steps * (matmul_seconds + memory_seconds + host_seconds + communication_seconds) / 3600
+    return Cost(
+        parameters=parameters,
+        flops_per_step=flops_per_step,
+        flops=flops_per_step * workload.steps,
+        weight_bytes=FLOAT * (parameters / state_share + gathered),
+        gradient_bytes=FLOAT * parameters / state_share,
+        optimizer_bytes=2 * FLOAT * parameters / state_share,
+        activation_bytes=activation_bytes,
+        communication_bytes=communication_bytes,
+        matmul_seconds=matmul_seconds,
+        memory_seconds=memory_seconds,
+        host_seconds=host_seconds,
+        communication_seconds=communication_seconds,
+        hours=hours,
+        device_hours=hours * num_devices,
+    )
+
+
+def num_parameters(workload: Workload) -> int:
+    model, width = workload.model, workload.model.width
+    tables = 2 * workload.vocab_size + workload.num_table_rows + workload.num_position_logits
+    hidden = workload.num_fire_hidden
+    fire = 2 + 2 * hidden + (hidden + 1) * model.num_heads if hidden else 0
+    return model.num_layers * _block_parameters(model) + 2 * width + tables * width + fire
+
+
+def forward_flops(workload: Workload, num_tokens: int, num_targets: int) -> float:
+    """Of one example. The last layer computes keys and values everywhere, all else at the targets alone."""
+    model, width = workload.model, workload.model.width
+    logits = 2 * width * (workload.vocab_size + workload.num_position_logits) * num_targets
+    total = float(logits)
+    for num_queries in _queries_by_layer(model, num_tokens, num_targets):
+        keys_values = 2 * 2 * width * width * num_tokens
+        queries_and_output = 2 * 2 * width * width * num_queries
+        mlp = 2 * 2 * model.mlp_ratio * width * width * num_queries
+        scores = 2 * 2 * width * num_queries * num_tokens
+        total += keys_values + queries_and_output + mlp + scores
+    return total
+
+
+def forward_traffic(workload: Workload, num_tokens: int, num_targets: int) -> float:
+    """Bytes that one example's forward pass reads and writes outside matrix products."""
+    model, width = workload.model, workload.model.width
+    layers = 0.0
+    for num_queries in _queries_by_layer(model, num_tokens, num_targets):
+        layers += (LAYER_TRAFFIC + MLP_TRAFFIC * model.mlp_ratio) * width * num_queries
+        layers += ROTARY_TRAFFIC * workload.rotary_fraction * width * (num_queries + num_tokens)
+        layers += SCORE_TRAFFIC * model.num_heads * num_queries * num_tokens
+    logits = 2 * (workload.vocab_size + workload.num_position_logits) * num_targets
+    return _number_bytes(workload) * layers + FLOAT * logits
+
+
+def saved_bytes(workload: Workload, num_tokens: int, num_targets: int) -> float:
+    """Bytes that one example's forward pass keeps for the backward pass."""
+    model, width = workload.model, workload.model.width
+    residual = width * sum(_queries_by_layer(model, num_tokens, num_tokens))  # fp32 always
+    kept = 0
+    for num_queries in _queries_by_layer(model, num_tokens, num_targets):
+        # Its norm, keys and values everywhere; queries, attended (as heads and side by side), the MLP's norm, and its
+        # inside before and after GELU.
+        kept += width * (3 * num_tokens + (4 + 2 * model.mlp_ratio) * num_queries)
+    log_probabilities = (workload.vocab_size + workload.num_position_logits) * num_targets
+    return float(_number_bytes(workload) * kept + FLOAT * (residual + log_probabilities))
+
+
+def _block_parameters(model: ModelConfig) -> int:
+    attention = 4 * model.width * model.width + 4 * model.width
+    mlp = 2 * model.mlp_ratio * model.width * model.width + (model.mlp_ratio + 1) * model.width
+    norms = 4 * model.width
+    return attention + mlp + norms
+
+
+def _queries_by_layer(model: ModelConfig, num_tokens: int, num_targets: int) -> list[int]:
+    return [num_tokens] * (model.num_layers - 1) + [num_targets]
+
+
+def _number_bytes(workload: Workload) -> int:
+    return 2 if workload.precision == "bf16" else FLOAT
+
+
+def _mean(measure: Callable[[Workload, int, int], float], workload: Workload) -> float:
+    return sum(measure(workload, *example) for example in workload.examples) / len(workload.examples)
