@@ -39,10 +39,10 @@ demo: $(VENV)/.installed
 	$(BIN)/lengen demo --out runs/demo
 
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 -m 'not slow'
+	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 --dist loadgroup -m 'not slow'
 
 test-slow: $(VENV)/.ray
-	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 -m slow
+	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/pytest -n 2 --dist loadgroup -m slow
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format --check .

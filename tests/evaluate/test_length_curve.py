@@ -16,6 +16,9 @@ from lengen.train.loop import build_decoder, build_optimizer, load_decoder, trai
 LENGTHS = (4, 8, 12, 16, 20, 24, 28)
 
 
+pytestmark = pytest.mark.xdist_group("trained run")  # they share a model that takes seconds to train
+
+
 @pytest.fixture(scope="module")
 def trained(trained_run):
     config, decoder, _ = load_decoder(RunFolder(trained_run))

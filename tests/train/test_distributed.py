@@ -23,6 +23,8 @@ from lengen.train.loop import build_decoder, load_decoder, train, training_batch
 sys.path.insert(0, str(Path(__file__).parent))
 from ranks import train_until_lost, uneven_config
 
+pytestmark = pytest.mark.xdist_group("processes")  # they share a slow fixture: one worker, one start
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
