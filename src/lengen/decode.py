@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from lengen.batch import Batch
 from lengen.model.cache import KVCache
@@ -32,21 +33,23 @@ class Decoded(NamedTuple):
     position_ids: Int[Tensor, "B N"]
 
 
-@torch.no_grad()
 def greedy_decode(decoder: Decoder, prompts: Prompts, given_ids: Int[Tensor, "B N"], use_cache: bool = True) -> Decoded:
     """N tokens after each prompt. `given_ids` are fed as their ids, unless the scheme predicts ids of its own.
 
     An example's slots are its own: the first new token of each stands right behind its prompt. Causality by slot hides
     the padding of shorter prompts, so examples of any lengths decode side by side.
     """
+    with torch.inference_mode():  # a tenth faster than no_grad: a step is many small operations
+        decoded = _decode(decoder, prompts, given_ids, use_cache)
+    return Decoded(decoded.token_ids.clone(), decoded.position_ids.clone())  # tensors that autograd may meet again
+
+
+def _decode(decoder: Decoder, prompts: Prompts, given_ids: Int[Tensor, "B N"], use_cache: bool) -> Decoded:
     batch_size, num_new = given_ids.shape
-    num_prompt_slots = prompts.token_ids.shape[1]
-    num_slots = num_prompt_slots + num_new
+    num_slots = prompts.token_ids.shape[1] + num_new
     rows = torch.arange(batch_size, device=given_ids.device)
-    token_ids = given_ids.new_zeros((batch_size, num_slots))
-    position_ids = token_ids.clone()
-    token_ids[:, :num_prompt_slots] = prompts.token_ids
-    position_ids[:, :num_prompt_slots] = prompts.position_ids
+    token_ids = pad(prompts.token_ids, (0, num_new))
+    position_ids = pad(prompts.position_ids, (0, num_new))
     cache = None
     if use_cache:
         cache = KVCache(decoder.config, batch_size, num_slots, like=next(decoder.parameters()))
@@ -55,23 +58,26 @@ def greedy_decode(decoder: Decoder, prompts: Prompts, given_ids: Int[Tensor, "B 
     new_ids = given_ids.clone()
     for step in range(num_new):
         slot = prompts.lens + step  # [B]: where this step's token goes
-        output = _next_logits(decoder, token_ids, position_ids, slot, cache, is_prefill=step == 0)
-        new_tokens[:, step] = output.token_logits.argmax(-1)[:, 0]
+        if cache is not None and step > 0:
+            newest = slice(step - 1, step)
+            output = decoder(new_tokens[:, newest], new_ids[:, newest], slots=slot[:, None] - 1, cache=cache)
+        else:
+            output = _read_from_the_start(decoder, token_ids, position_ids, slot, cache)
+        new_tokens[:, step] = output.token_logits[:, 0].argmax(-1)
         if output.position_logits is not None:
-            new_ids[:, step] = output.position_logits.argmax(-1)[:, 0]
-        token_ids[rows, slot] = new_tokens[:, step]
-        position_ids[rows, slot] = new_ids[:, step]
+            new_ids[:, step] = output.position_logits[:, 0].argmax(-1)
+        if cache is None:
+            token_ids[rows, slot] = new_tokens[:, step]
+            position_ids[rows, slot] = new_ids[:, step]
     return Decoded(new_tokens, new_ids)
 
 
-def _next_logits(
-    decoder: Decoder, token_ids: Tensor, position_ids: Tensor, slot: Tensor, cache: KVCache | None, is_prefill: bool
+def _read_from_the_start(
+    decoder: Decoder, token_ids: Tensor, position_ids: Tensor, slot: Tensor, cache: KVCache | None
 ) -> DecoderOutput:
     """The logits for each example's `slot`, that is, the output at the slot before it: shapes [B, 1, …]."""
     rows = torch.arange(len(slot), device=slot.device)[:, None]
     last = (slot - 1)[:, None]
-    if cache is not None and not is_prefill:
-        return decoder(token_ids[rows, last], position_ids[rows, last], slots=last, cache=cache)
     first_target, num_read = int(last.min()), int(slot.max())
     slots = None if cache is None else torch.arange(num_read, device=slot.device).expand(len(slot), num_read)
     output = decoder(token_ids[:, :num_read], position_ids[:, :num_read], first_target, slots, cache)

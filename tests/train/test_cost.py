@@ -17,7 +17,7 @@ from lengen.experiments.presets import preset_config
 from lengen.loss import summed_loss
 from lengen.model.config import ModelConfig
 from lengen.positions import scheme_named
-from lengen.train.cost import CPU_CORE, LANGUAGE, Device, cost_of, forward_flops, num_parameters, saved_bytes
+from lengen.train.cost import CPU_CORE, LANGUAGE, Device, Example, cost_of, forward_flops, num_parameters, saved_bytes
 from lengen.train.cost import workload_of as workload
 from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
 
@@ -40,8 +40,7 @@ def test_flops(preset):
         output = decoder(batch.input_token_ids, batch.input_position_ids, batch.first_target)
         forward = counter.get_total_flops()
         summed_loss(output, batch, 1.0).total.backward()
-    example = (batch.token_ids.shape[1] - 1, batch.target_tokens.shape[1])
-    assert config.batch_size * forward_flops(workload(config), *example) == forward
+    assert forward_flops(workload(config), Example.of(batch, config.scheme), float(config.batch_size)) == forward
     assert counter.get_total_flops() == 3 * forward
 
 
@@ -65,8 +64,7 @@ def test_activations(preset, precision):
         output = decoder(batch.input_token_ids, batch.input_position_ids, batch.first_target)
         summed_loss(output, batch, 1.0)
     measured = sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
-    example = (batch.token_ids.shape[1] - 1, batch.target_tokens.shape[1])
-    expected = config.batch_size * saved_bytes(workload(config), *example)
+    expected = saved_bytes(workload(config), Example.of(batch, config.scheme), float(config.batch_size))
     expected += 2 * decoder.num_parameters() if precision == "bf16" else 0
     assert expected == pytest.approx(measured, rel=0.15)
 
@@ -124,8 +122,8 @@ def test_predicted_time_is_measured_time(preset):
     decoder = build_decoder(config)
     optimizer = build_optimizer(decoder, config.weight_decay)
     steps = [training_batches(config, step, config.task) for step in range(12)]
-    examples = tuple((batch.token_ids.shape[1] - 1, batch.target_tokens.shape[1]) for (batch,) in steps)
-    num_rows = config.batch_size * sum(num_tokens for num_tokens, _ in examples) // len(examples)
+    examples = tuple(Example.of(batch, config.scheme) for (batch,) in steps)
+    num_rows = config.batch_size * sum(example.num_tokens for example in examples) // len(examples)
     training_step(decoder, optimizer, steps[0], 1e-3, config)
     ratios = []
     for _ in range(5):

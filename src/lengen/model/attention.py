@@ -5,9 +5,9 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import embedding, scaled_dot_product_attention
 
-from lengen.model.cache import KVCache
+from lengen.model.cache import KVCache, Slots
 from lengen.model.config import ModelConfig
 from lengen.positions.encode import Rotation
 
@@ -15,10 +15,21 @@ from lengen.positions.encode import Rotation
 class View(NamedTuple):
     """What the attention of every layer shares in one forward pass."""
 
-    slots: Int[Tensor, "B T"] | None  # None: all slots from 0, nothing cached
+    slots: Slots | None  # None: all slots from 0, nothing cached
     rotation: Rotation | None
     bias: Float[Tensor, "B H T S"] | None
     cache: KVCache | None
+
+
+class Repeats(NamedTuple):
+    """Which of the distinct inputs stands at each slot: what depends on the input alone is computed once for each."""
+
+    row_of_slot: Int[Tensor, "B T"]
+
+    def spread(self, rows: Float[Tensor, "1 U F"], like: Tensor, first_slot: int = 0) -> Float[Tensor, "B Q F"]:
+        """Rows to slots. Gradients of a row's slots add up in the precision of `like`, not in autocast's."""
+        spread: Tensor = embedding(self.row_of_slot[:, first_slot:], rows[0].to(like.dtype))
+        return spread.to(rows.dtype)
 
 
 class Attention(nn.Module):
@@ -30,25 +41,34 @@ class Attention(nn.Module):
         self.key_value = nn.Linear(config.width, 2 * config.width)
         self.output = nn.Linear(config.width, config.width)
 
-    def forward(self, hidden: Float[Tensor, "B T D"], view: View, first_query: int) -> Float[Tensor, "B Q D"]:
+    def forward(
+        self, hidden: Float[Tensor, "B T D"], view: View, first_query: int, repeats: Repeats | None
+    ) -> Float[Tensor, "C Q D"]:
         """Keys and values everywhere, queries from index `first_query` on."""
-        batch_size, num_tokens, width = hidden.shape
-        queries = self.query(hidden[:, first_query:])
+        if repeats is None:
+            queries, keys_values = self.query(hidden[:, first_query:]), self.key_value(hidden)
+        else:
+            queries = repeats.spread(self.query(hidden), hidden, first_query)
+            keys_values = repeats.spread(self.key_value(hidden), hidden)
+        batch_size, num_tokens, _ = keys_values.shape
+        width = self.num_heads * self.head_size
         queries = queries.view(batch_size, num_tokens - first_query, self.num_heads, self.head_size).transpose(1, 2)
-        keys_values = self.key_value(hidden).view(batch_size, num_tokens, 2, self.num_heads, self.head_size)
-        keys, values = keys_values.permute(2, 0, 3, 1, 4)
+        keys, values = keys_values.view(batch_size, num_tokens, 2, self.num_heads, self.head_size).permute(
+            2, 0, 3, 1, 4
+        )
         if view.rotation is not None:
-            cos, sin = view.rotation
-            queries = Rotation(cos[:, :, first_query:], sin[:, :, first_query:]).apply(queries)
+            cos, signed_sin = view.rotation
+            queries = Rotation(cos[:, :, first_query:], signed_sin[:, :, first_query:]).apply(queries)
             keys = view.rotation.apply(keys)
         if view.cache is not None:
             assert view.slots is not None
             keys, values = view.cache.write(self.layer, view.slots, keys, values)
 
         # The fused kernel knows plain causality; everything else is spelled out in a mask.
-        plain = view.slots is None and view.bias is None
-        is_last_slot_only = plain and first_query == num_tokens - 1  # it may see all there is
-        is_square = plain and first_query == 0
+        shared_start = 0 if view.slots is None else view.slots.shared_start
+        is_plain = shared_start is not None and view.bias is None
+        is_last_slot_only = is_plain and first_query == num_tokens - 1  # it may see all there is
+        is_square = is_plain and shared_start == 0 and first_query == 0
         mask = None
         if not is_last_slot_only and not is_square:
             mask = self._mask(view, first_query, num_tokens, keys)
@@ -59,7 +79,7 @@ class Attention(nn.Module):
         self, view: View, first_query: int, num_tokens: int, keys: Float[Tensor, "B H S K"]
     ) -> Bool[Tensor, "#B 1 Q S"] | Float[Tensor, "B H Q S"]:
         num_keys, device = keys.shape[2], keys.device
-        slots = torch.arange(num_tokens, device=device)[None] if view.slots is None else view.slots
+        slots = torch.arange(num_tokens, device=device)[None] if view.slots is None else view.slots.of_token
         visible = torch.arange(num_keys, device=device) <= slots[:, None, first_query:, None]
         if view.bias is None:
             return visible

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lengen.model.attention import Attention, View
-from lengen.model.cache import KVCache
+from lengen.model.attention import Attention, Repeats, View
+from lengen.model.cache import KVCache, Slots
 from lengen.model.config import ModelConfig
 from lengen.positions.encode import build_encoder
 from lengen.positions.scheme import Scheme
@@ -28,10 +28,14 @@ class Block(nn.Module):
         self.mlp_in = nn.Linear(config.width, config.mlp_ratio * config.width)
         self.mlp_out = nn.Linear(config.mlp_ratio * config.width, config.width)
 
-    def forward(self, hidden: Float[Tensor, "B T D"], view: View, first_query: int) -> Float[Tensor, "B Q D"]:
-        attended = self.attention(self.attention_norm(hidden), view, first_query)
-        hidden = hidden[:, first_query:]
+    def forward(
+        self, hidden: Float[Tensor, "B T D"], view: View, first_query: int, repeats: Repeats | None
+    ) -> Float[Tensor, "C Q D"]:
+        attended = self.attention(self.attention_norm(hidden), view, first_query, repeats)
+        hidden = hidden[:, first_query:] if repeats is None else hidden
         transformed = self.mlp_out(nn.functional.gelu(self.mlp_in(self.mlp_norm(hidden))))
+        if repeats is not None:
+            return attended + repeats.spread(hidden + transformed, hidden, first_query)
         return hidden + attended + transformed  # parallel: both branches read the same input
 
 
@@ -83,19 +87,36 @@ class Decoder(nn.Module):
         Before it only keys and values are needed in the last layer, so nothing else is computed there. With a cache,
         `slots` says where these tokens stand; without one they stand at 0, 1, ….
         """
-        key_ids = position_ids
+        key_ids, placed = position_ids, None
         if cache is not None:
             assert slots is not None, "a cache needs to know the slots"
-            key_ids = cache.write_ids(slots, position_ids)
-        view = View(slots, self.encoder.rotation(position_ids), self.encoder.bias(position_ids, key_ids), cache)
+            placed = Slots.of(slots)
+            key_ids = cache.write_ids(placed, position_ids)
+        view = View(placed, self.encoder.rotation(position_ids), self.encoder.bias(position_ids, key_ids), cache)
+        repeats = None
+        if cache is None and not torch.compiler.is_compiling():
+            token_ids, position_ids, repeats = self._distinct_inputs(token_ids, position_ids)
         hidden = self.encoder.embed(self.embedding(token_ids), position_ids)
         last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
-            hidden = block(hidden, view, first_query=first_target if layer == last else 0)
+            hidden = block(hidden, view, first_target if layer == last else 0, repeats if layer == 0 else None)
         hidden = self.final_norm(hidden)
         return DecoderOutput(
             self.token_head(hidden), None if self.position_head is None else self.position_head(hidden)
         )
+
+    def _distinct_inputs(
+        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]
+    ) -> tuple[Int[Tensor, "1 U"], Int[Tensor, "1 U"], Repeats]:
+        """The different inputs of a batch, and which of them stands at each slot.
+
+        The first layer's norms, projections and MLP read a slot's input alone (the residual is parallel), and a batch
+        of a small vocabulary repeats few of them many times.
+        """
+        num_ids = self.scheme.num_ids if self.encoder.adds_ids_to_input else 1
+        keys = token_ids * num_ids + (position_ids if self.encoder.adds_ids_to_input else 0)
+        distinct, row_of_slot = torch.unique(keys, return_inverse=True)
+        return (distinct // num_ids)[None], (distinct % num_ids)[None], Repeats(row_of_slot)
 
     def num_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

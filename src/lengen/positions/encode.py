@@ -5,7 +5,7 @@ differ between the examples of a batch. One encoder serves all layers, so each m
 """
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -20,17 +20,23 @@ class Rotation(NamedTuple):
     """Cosines and sines of each slot's angles, for the first R of the K numbers of every head."""
 
     cos: Float[Tensor, "B 1 T R"]
-    sin: Float[Tensor, "B 1 T R"]
+    signed_sin: Float[Tensor, "B 1 T R"]  # −sin for the first half: what the second half adds to it
 
     def apply(self, x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B H T K"]:
-        turned, kept = x[..., : self.cos.shape[-1]], x[..., self.cos.shape[-1] :]
-        first, second = turned.chunk(2, dim=-1)  # GPT-NeoX pairs number i with number i + R/2
-        turned = turned * self.cos + torch.cat([-second, first], dim=-1) * self.sin
-        return torch.cat([turned, kept], dim=-1) if kept.shape[-1] else turned
+        rotary_size = self.cos.shape[-1]
+        if rotary_size == x.shape[-1]:
+            return self._turn(x)
+        return torch.cat([self._turn(x[..., :rotary_size]), x[..., rotary_size:]], dim=-1)
+
+    def _turn(self, x: Float[Tensor, "B H T R"]) -> Float[Tensor, "B H T R"]:
+        first, second = x.chunk(2, dim=-1)  # GPT-NeoX pairs number i with number i + R/2
+        return torch.addcmul(x * self.cos, torch.cat([second, first], dim=-1), self.signed_sin)
 
 
 class PositionEncoder(nn.Module):
     """Sees nothing. Subclasses override what they need."""
+
+    adds_ids_to_input: ClassVar[bool] = False  # whether `embed` uses the ids
 
     def embed(self, hidden: Float[Tensor, "B T D"], ids: Ids) -> Float[Tensor, "B T D"]:
         return hidden
@@ -43,6 +49,8 @@ class PositionEncoder(nn.Module):
 
 
 class LearnedAbsoluteEncoder(PositionEncoder):
+    adds_ids_to_input: ClassVar[bool] = True
+
     def __init__(self, num_ids: int, width: int) -> None:
         super().__init__()
         self.table = nn.Embedding(num_ids, width)
@@ -63,8 +71,8 @@ class RopeEncoder(PositionEncoder):
 
     def rotation(self, ids: Ids) -> Rotation:
         angles = ids[:, None, :, None].float() * self.frequencies
-        angles = torch.cat([angles, angles], dim=-1)
-        return Rotation(angles.cos() * self.amplitude, angles.sin() * self.amplitude)
+        cos, sin = angles.cos() * self.amplitude, angles.sin() * self.amplitude
+        return Rotation(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
 
 
 def rotary_size_of(settings: Rope, head_size: int) -> int:

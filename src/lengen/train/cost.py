@@ -8,19 +8,27 @@ torch by tests; the time is checked against measured runs (docs/scaling.md).
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
+import torch
+
+from lengen.batch import Batch, sample_batch
 from lengen.config import RunConfig
 from lengen.model.config import ModelConfig
-from lengen.positions.scheme import Fire, Rope
+from lengen.positions.scheme import Fire, Rope, Scheme
+from lengen.seeding import rng_for
 
 FLOAT = 4  # bytes of a weight, a gradient, each of AdamW's two moments: all fp32, whatever the products are computed in
 BACKWARD = 2  # a backward pass costs two forward passes: gradients of inputs and of weights
 
 # What is no matrix product reads and writes, in the forward pass of a layer, so many numbers: for each of a token's D,
 # two norms (4), attention (4), heads put together (2), two residual sums (6); for each of the MLP's, GELU (2); for
-# what rotary turns, two products, a sum and two concatenations (14); for a score, softmax (2).
-LAYER_TRAFFIC = 16
+# what rotary turns, two products, a sum and two concatenations (14); for a score, softmax (2). Where inputs repeat,
+# queries, keys, values and the residual are spread from rows to slots (8).
+NORM_TRAFFIC = 4
+ATTENTION_TRAFFIC = 6
+RESIDUAL_TRAFFIC = 6
+SPREAD_TRAFFIC = 8
 MLP_TRAFFIC = 2
 ROTARY_TRAFFIC = 14
 SCORE_TRAFFIC = 2
@@ -32,13 +40,27 @@ STEP_SECONDS = 1.5e-3
 LAYER_SECONDS = 1.0e-3
 
 
+class Example(NamedTuple):
+    """What an example reads and predicts, and how many different inputs the first layer finds in a group of them."""
+
+    num_tokens: int
+    num_targets: int
+    num_distinct: int
+
+    @classmethod
+    def of(cls, batch: Batch, scheme: Scheme) -> "Example":
+        tokens, ids = batch.input_token_ids, batch.input_position_ids
+        inputs = torch.stack([tokens, ids if scheme.encoder.has_table else torch.zeros_like(ids)]).flatten(1)
+        return cls(tokens.shape[1], batch.target_tokens.shape[1], torch.unique(inputs, dim=1).shape[1])
+
+
 @dataclass(frozen=True)
 class Workload:
-    """A run as numbers. An example is (tokens read, tokens predicted); a run draws from `examples` uniformly."""
+    """A run as numbers. A run draws from `examples` uniformly, a group of one kind at a time."""
 
     model: ModelConfig
     vocab_size: int
-    examples: tuple[tuple[int, int], ...]
+    examples: tuple[Example, ...]
     batch_size: int
     steps: int
     lengths_per_batch: int = 1  # a step is at least this many passes, one after the other, each communicated
@@ -69,7 +91,7 @@ LANGUAGE = {
     name: Workload(
         LANGUAGE_MODEL,
         vocab_size=32_000,
-        examples=((length, length),),
+        examples=(Example(length, length, batch_size * length),),  # as if no token of a text came twice
         batch_size=batch_size,
         steps=steps,
         microbatch=batch_size // 32,
@@ -110,10 +132,15 @@ class Cost:
 
 def workload_of(config: RunConfig) -> Workload:
     task, scheme = config.task, config.scheme
+    group_size = config.batch_size // config.lengths_per_batch
+    groups = (
+        sample_batch(task, scheme, rng_for(config.seed, "plan", length), group_size, length, True)
+        for length in config.training_lengths
+    )
     return Workload(
         model=config.model,
         vocab_size=len(task.vocabulary),
-        examples=tuple((task.num_tokens(n) - 1, task.num_targets(n)) for n in config.training_lengths),
+        examples=tuple(Example.of(group, scheme) for group in groups),
         batch_size=config.batch_size,
         steps=config.steps,
         lengths_per_batch=config.lengths_per_batch,
@@ -135,7 +162,9 @@ def cost_of(
             f"{num_devices} devices cannot share groups of {group_size} examples; use --devices {group_size} or fewer"
         )
     parameters = num_parameters(workload)
-    flops_per_step = (1 + BACKWARD) * workload.batch_size * _mean(forward_flops, workload)
+    device_group = group_size / num_devices
+    num_passes = num_groups * num_devices
+    flops_per_step = num_passes * (1 + BACKWARD) * _mean(forward_flops, workload, device_group)
     state_share = num_devices if sharding == "full" else 1
     # DDP sums gradients (all-reduce: every number goes out twice). FSDP2 gathers the weights before the forward and
     # the backward pass and sums gradients to where their slice is.
@@ -146,12 +175,11 @@ def cost_of(
     others = max(workload.model.num_layers - 2, 0) * _block_parameters(workload.model)
     gathered = parameters - others if state_share > 1 else 0
 
-    share = workload.batch_size / num_devices
-    traffic = (1 + BACKWARD) * share * _mean(forward_traffic, workload)
+    traffic = num_groups * (1 + BACKWARD) * _mean(forward_traffic, workload, device_group)
     update = UPDATE_TRAFFIC * FLOAT * parameters / state_share
-    largest = max(saved_bytes(workload, *example) for example in workload.examples)
+    largest = max(saved_bytes(workload, example, float(math.ceil(device_group))) for example in workload.examples)
     casts = 2 * parameters if workload.precision == "bf16" else 0  # autocast keeps a copy of each weight for the step
-    activation_bytes = math.ceil(group_size / num_devices) * largest + casts
+    activation_bytes = largest + casts
     matmul_seconds = flops_per_step / num_devices / (device.tflops * 1e12)
     memory_seconds = (traffic + update) / (device.memory_gbps * 1e9)
     host_seconds = STEP_SECONDS + num_groups * LAYER_SECONDS * workload.model.num_layers
@@ -183,43 +211,65 @@ def num_parameters(workload: Workload) -> int:
     return model.num_layers * _block_parameters(model) + 2 * width + tables * width + fire
 
 
-def forward_flops(workload: Workload, num_tokens: int, num_targets: int) -> float:
-    """Of one example. The last layer computes keys and values everywhere, all else at the targets alone."""
+def forward_flops(workload: Workload, example: Example, group_size: float) -> float:
+    """Of a group of examples. The last layer computes keys and values everywhere, all else at the targets alone."""
     model, width = workload.model, workload.model.width
-    logits = 2 * width * (workload.vocab_size + workload.num_position_logits) * num_targets
-    total = float(logits)
-    for num_queries in _queries_by_layer(model, num_tokens, num_targets):
-        keys_values = 2 * 2 * width * width * num_tokens
-        queries_and_output = 2 * 2 * width * width * num_queries
-        mlp = 2 * 2 * model.mlp_ratio * width * width * num_queries
-        scores = 2 * 2 * width * num_queries * num_tokens
-        total += keys_values + queries_and_output + mlp + scores
-    return total
+    total = 2 * width * (workload.vocab_size + workload.num_position_logits) * group_size * example.num_targets
+    for rows in _rows_by_layer(model, example, group_size):
+        keys_values = 2 * 2 * width * width * rows.keys
+        queries = 2 * width * width * rows.inputs
+        mlp = 2 * 2 * model.mlp_ratio * width * width * rows.inputs
+        scores = 2 * 2 * width * rows.queries * example.num_tokens
+        output = 2 * width * width * rows.queries
+        total += keys_values + queries + mlp + scores + output
+    return float(total)
 
 
-def forward_traffic(workload: Workload, num_tokens: int, num_targets: int) -> float:
-    """Bytes that one example's forward pass reads and writes outside matrix products."""
+def forward_traffic(workload: Workload, example: Example, group_size: float) -> float:
+    """Bytes that a group's forward pass reads and writes outside matrix products."""
     model, width = workload.model, workload.model.width
     layers = 0.0
-    for num_queries in _queries_by_layer(model, num_tokens, num_targets):
-        layers += (LAYER_TRAFFIC + MLP_TRAFFIC * model.mlp_ratio) * width * num_queries
-        layers += ROTARY_TRAFFIC * workload.rotary_fraction * width * (num_queries + num_tokens)
-        layers += SCORE_TRAFFIC * model.num_heads * num_queries * num_tokens
-    logits = 2 * (workload.vocab_size + workload.num_position_logits) * num_targets
+    for rows in _rows_by_layer(model, example, group_size):
+        layers += (NORM_TRAFFIC + MLP_TRAFFIC * model.mlp_ratio) * width * rows.inputs
+        layers += (ATTENTION_TRAFFIC + RESIDUAL_TRAFFIC) * width * rows.queries
+        layers += SPREAD_TRAFFIC * width * rows.spread
+        layers += ROTARY_TRAFFIC * workload.rotary_fraction * width * (rows.queries + group_size * example.num_tokens)
+        layers += SCORE_TRAFFIC * model.num_heads * rows.queries * example.num_tokens
+    logits = 2 * (workload.vocab_size + workload.num_position_logits) * group_size * example.num_targets
     return _number_bytes(workload) * layers + FLOAT * logits
 
 
-def saved_bytes(workload: Workload, num_tokens: int, num_targets: int) -> float:
-    """Bytes that one example's forward pass keeps for the backward pass."""
+def saved_bytes(workload: Workload, example: Example, group_size: float) -> float:
+    """Bytes that a group's forward pass keeps for the backward pass."""
     model, width = workload.model, workload.model.width
-    residual = width * sum(_queries_by_layer(model, num_tokens, num_tokens))  # fp32 always
-    kept = 0
-    for num_queries in _queries_by_layer(model, num_tokens, num_targets):
-        # Its norm, keys and values everywhere; queries, attended (as heads and side by side), the MLP's norm, and its
-        # inside before and after GELU.
-        kept += width * (3 * num_tokens + (4 + 2 * model.mlp_ratio) * num_queries)
-    log_probabilities = (workload.vocab_size + workload.num_position_logits) * num_targets
-    return float(_number_bytes(workload) * kept + FLOAT * (residual + log_probabilities))
+    residual = kept = indices = 0.0
+    for rows in _rows_by_layer(model, example, group_size):
+        residual += width * rows.keys  # fp32 always
+        # Its norm; keys, values and queries, attended (as heads and side by side), the MLP's norm, and its inside
+        # before and after GELU.
+        kept += width * (rows.keys + 2 * group_size * example.num_tokens + 3 * rows.queries)
+        kept += width * (1 + 2 * model.mlp_ratio) * rows.inputs
+        indices += 2 * rows.spread  # 64-bit integers, counted as two
+    log_probabilities = (workload.vocab_size + workload.num_position_logits) * group_size * example.num_targets
+    angles = 2 * workload.rotary_fraction * model.head_size * group_size * example.num_tokens  # cosines and sines
+    return float(_number_bytes(workload) * kept + FLOAT * (residual + log_probabilities + indices + angles))
+
+
+class LayerRows(NamedTuple):
+    """How many rows a layer's parts work on."""
+
+    keys: float  # norm, keys and values
+    inputs: float  # queries' projection and MLP
+    queries: float  # attention and its output
+    spread: float  # slots that take their row from a distinct input
+
+
+def _rows_by_layer(model: ModelConfig, example: Example, group_size: float) -> list[LayerRows]:
+    """The first layer reads each distinct input once; the last computes what is predicted."""
+    slots, targets = group_size * example.num_tokens, group_size * example.num_targets
+    distinct = min(example.num_distinct, slots)
+    layers = [LayerRows(slots, slots, slots, 0)] * (model.num_layers - 1) + [LayerRows(slots, targets, targets, 0)]
+    return [LayerRows(distinct, distinct, layers[0].queries, slots), *layers[1:]]
 
 
 def _block_parameters(model: ModelConfig) -> int:
@@ -229,13 +279,9 @@ def _block_parameters(model: ModelConfig) -> int:
     return attention + mlp + norms
 
 
-def _queries_by_layer(model: ModelConfig, num_tokens: int, num_targets: int) -> list[int]:
-    return [num_tokens] * (model.num_layers - 1) + [num_targets]
-
-
 def _number_bytes(workload: Workload) -> int:
     return 2 if workload.precision == "bf16" else FLOAT
 
 
-def _mean(measure: Callable[[Workload, int, int], float], workload: Workload) -> float:
-    return sum(measure(workload, *example) for example in workload.examples) / len(workload.examples)
+def _mean(measure: Callable[[Workload, Example, float], float], workload: Workload, group_size: float) -> float:
+    return sum(measure(workload, example, group_size) for example in workload.examples) / len(workload.examples)
