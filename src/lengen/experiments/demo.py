@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lengen.config import RunConfig
 from lengen.experiments.presets import preset_config
+from lengen.model.config import ModelConfig
 from lengen.results import RunFolder, write_atomically
 
 LENGTHS = (10, 20, 30, 40, 60, 80, 100, 120)
@@ -13,7 +14,16 @@ ARMS = {"ppc": "fig2-jump1", "baseline": "fig8a-jump1"}
 
 
 def demo_config(preset: str) -> RunConfig:
-    return replace(preset_config(preset, "cpu"), steps=1_500, eval_lengths=LENGTHS, eval_every=1_500, log_every=20)
+    """Jump 1 alone is learned in a quarter of the steps that all four jumps need, from a gentler start."""
+    return replace(
+        preset_config(preset, "cpu"),
+        model=ModelConfig(2, 4, 128),
+        learning_rate=1e-3,
+        steps=1_500,
+        eval_lengths=LENGTHS,
+        eval_every=1_500,
+        log_every=20,
+    )
 
 
 def run_demo(out: Path, overwrite: bool) -> dict[str, dict[str, float] | float]:
