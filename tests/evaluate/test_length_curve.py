@@ -6,8 +6,9 @@ import pytest
 
 from lengen.batch import sample_batch
 from lengen.evaluate import length_curve as module
-from lengen.evaluate.length_curve import length_curve, teacher_forced_verdict
+from lengen.evaluate.length_curve import length_curve, right_throughout, teacher_forced_verdict
 from lengen.experiments.presets import preset_config
+from lengen.model.cache import KVCache
 from lengen.positions import SCHEMES, scheme_named
 from lengen.results import RunFolder
 from lengen.seeding import rng_for
@@ -33,6 +34,25 @@ def test_one_pass_equals_decoding(trained):
     rates = [m.correct / m.total for m in one_pass if m.metric == "joint"]
     assert any(rate == 1 for rate in rates)
     assert any(0 < rate < 1 for rate in rates), "nothing is shown by a model that is always right or always wrong"
+
+
+def test_reading_only_what_is_right_so_far_equals_reading_all(trained):
+    task, decoder = trained
+    for length in (20, 24, 28):
+        batch = sample_batch(task, decoder.scheme, rng_for(5, "evaluate", length), 96, length, training=False)
+        everything = teacher_forced_verdict(decoder, batch).measures(True)["joint"]
+        assert right_throughout(decoder, batch).tolist() == everything.tolist()
+        assert 0 < everything.sum() < 96
+
+
+def test_reading_only_what_is_right_so_far_can_fail(trained, monkeypatch):
+    """The cache of an example that was dropped must not be taken for that of another."""
+    task, decoder = trained
+    batch = sample_batch(task, decoder.scheme, rng_for(5, "evaluate", 24), 96, 24, training=False)
+    before = right_throughout(decoder, batch)
+    keep = KVCache.keep
+    monkeypatch.setattr(KVCache, "keep", lambda self, examples: keep(self, examples.roll(1)))
+    assert right_throughout(decoder, batch).tolist() != before.tolist()
 
 
 def test_teacher_forcing_alone_would_not_do(trained):

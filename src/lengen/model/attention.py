@@ -79,7 +79,10 @@ class Attention(nn.Module):
         self, view: View, first_query: int, num_tokens: int, keys: Float[Tensor, "B H S K"]
     ) -> Bool[Tensor, "#B 1 Q S"] | Float[Tensor, "B H Q S"]:
         num_keys, device = keys.shape[2], keys.device
-        slots = torch.arange(num_tokens, device=device)[None] if view.slots is None else view.slots.of_token
+        if view.slots is None:
+            slots = torch.arange(num_tokens, device=device)[None]
+        else:
+            slots = view.slots.of_token if view.slots.shared_start is None else view.slots.of_token[:1]
         visible = torch.arange(num_keys, device=device) <= slots[:, None, first_query:, None]
         if view.bias is None:
             return visible

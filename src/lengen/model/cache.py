@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from lengen.model.config import ModelConfig
@@ -23,6 +23,14 @@ class KVCache:
         self.values = [like.new_zeros(shape) for _ in range(config.num_layers)]
         self.ids = torch.zeros((batch_size, num_slots), dtype=torch.int64, device=like.device)
         self._rows = torch.arange(batch_size, device=like.device)[:, None]
+
+    def keep(self, examples: Bool[Tensor, " B"]) -> None:
+        """Forget all other examples."""
+        if not examples.all():
+            self.keys = [store[examples] for store in self.keys]
+            self.values = [store[examples] for store in self.values]
+            self.ids = self.ids[examples]
+            self._rows = self._rows[: len(self.ids)]
 
     def write_ids(self, slots: "Slots", ids: Int[Tensor, "B T"]) -> Int[Tensor, "B S"]:
         """Store the ids of these slots; return those of all slots up to the newest of any example."""

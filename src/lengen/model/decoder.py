@@ -94,7 +94,7 @@ class Decoder(nn.Module):
             key_ids = cache.write_ids(placed, position_ids)
         view = View(placed, self.encoder.rotation(position_ids), self.encoder.bias(position_ids, key_ids), cache)
         repeats = None
-        if cache is None and not torch.compiler.is_compiling():
+        if position_ids.shape[1] > 1 and not torch.compiler.is_compiling():  # looking costs more than a single token
             token_ids, position_ids, repeats = self._distinct_inputs(token_ids, position_ids)
         hidden = self.encoder.embed(self.embedding(token_ids), position_ids)
         last = len(self.blocks) - 1
