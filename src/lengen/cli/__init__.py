@@ -25,6 +25,7 @@ COMMANDS = {
     "claims": "what the paper claims, and what our rows say",
     "results": "write the results page from the rows",
     "theory": "check the paper's definitions, theorems and counterexamples",
+    "bench": "measure speed as ratios to named peers",
 }
 
 EXIT_USAGE = 2

@@ -1,0 +1,74 @@
+"""Sampling examples: its share of an update, and the slowest task in tokens a second. An update waits for its batch."""
+
+import time
+from collections.abc import Iterator
+
+from lengen.bench.row import BenchRow
+from lengen.bench.timing import compare, num_threads, spread_of
+from lengen.bench.training_step import WIDE, cases
+from lengen.config import RunConfig
+from lengen.experiments.presets import RANGES
+from lengen.seeding import rng_for
+from lengen.tasks import TASKS, ParityScratchpad, SparseParity, Task, VariableAssignment
+from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
+
+NUM_STEPS, NUM_REPEATS = 8, 7
+LARGEST_SHARE = 0.02
+TOKENS_A_SECOND = 200_000
+BATCH_SIZE = 64
+SECONDS_A_ROUND, NUM_ROUNDS = 0.1, 3
+
+# Default settings of every task, and the settings of the paper that cost the most.
+SAMPLED: tuple[Task, ...] = (
+    *(task() for task in TASKS.values()),
+    SparseParity(k_train=12),
+    ParityScratchpad(jump=4),
+    VariableAssignment(depth=5),
+)
+
+
+def measure() -> Iterator[BenchRow]:
+    with num_threads(1):
+        for setting, config, _ in cases():
+            if setting != WIDE:  # the promise is for the `cpu` presets
+                yield _share_of_step(setting, config)
+        yield _slowest_task()
+
+
+def _share_of_step(setting: str, config: RunConfig) -> BenchRow:
+    decoder = build_decoder(config)
+    optimizer = build_optimizer(decoder, config.weight_decay)
+    steps = [training_batches(config, step, config.task) for step in range(NUM_STEPS)]
+
+    def update() -> None:
+        for batches in steps:
+            training_step(decoder, optimizer, batches, config.learning_rate, config)
+
+    def sample() -> None:
+        for step in range(NUM_STEPS):
+            training_batches(config, step, config.task)
+
+    spread = compare(update, sample, NUM_REPEATS)
+    return BenchRow.of("data", setting, "the update it feeds", spread, target=LARGEST_SHARE, bound="at most")
+
+
+def _slowest_task() -> BenchRow:
+    """As training draws them (every length of the training range in turn), and at the longest test length."""
+    by_setting = {}
+    for task in SAMPLED:
+        ranges = RANGES[task.name]
+        for lengths in (task.lengths_between(ranges.min_length, ranges.max_length), (max(ranges.eval_lengths),)):
+            rates = [tokens_a_second(task, lengths) / TOKENS_A_SECOND for _ in range(NUM_ROUNDS)]
+            by_setting[f"slowest of all tasks ({task.name}, up to {max(lengths)})"] = spread_of(rates)
+    slowest = min(by_setting, key=lambda setting: by_setting[setting].median)
+    peer = f"{TOKENS_A_SECOND:,} tokens a second"
+    return BenchRow.of("data", slowest, peer, by_setting[slowest], target=1.0)
+
+
+def tokens_a_second(task: Task, lengths: tuple[int, ...]) -> float:
+    num_tokens, step, start = 0, 0, time.process_time()
+    while (seconds := time.process_time() - start) < SECONDS_A_ROUND:
+        batch = task.sample(rng_for(0, "benchmark", step), BATCH_SIZE, lengths[step % len(lengths)])
+        num_tokens += batch.tokens.size
+        step += 1
+    return num_tokens / seconds

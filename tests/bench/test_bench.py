@@ -1,0 +1,110 @@
+"""Benchmarks: rows, the table of the README made from them, the peer's data, and the command line."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from lengen.bench import BENCHMARKS, Benchmark
+from lengen.bench.length_curve import generated_curve, one_pass_curve, rope_config
+from lengen.bench.peer import IGNORED, padded_batches
+from lengen.bench.row import BenchRow, Spread, read_rows, write_rows
+from lengen.bench.sparse_attention import log_log_slope
+from lengen.bench.table import BEGIN, END, with_table
+from lengen.bench.timing import compare
+from lengen.bench.training_step import steps_of
+from lengen.cli import main
+from lengen.experiments.presets import preset_config
+from lengen.model.hf import to_hf
+from lengen.train.loop import build_decoder
+
+ROOT = Path(__file__).parents[2]
+ROW = BenchRow.of("startup", "lengen --help", "1 s", Spread(0.5, 0.4, 0.6), target=1.0, bound="at most")
+
+
+def test_the_readme_shows_the_rows():
+    text = (ROOT / "README.md").read_text()
+    rows = read_rows(ROOT / "results" / "bench", BENCHMARKS)
+    assert with_table(text, rows, "README.md") == text
+
+
+def test_the_readme_check_can_fail():
+    text = (ROOT / "README.md").read_text()
+    rows = read_rows(ROOT / "results" / "bench", BENCHMARKS)
+    assert with_table(text, [replace(rows[0], ratio=rows[0].ratio + 1), *rows[1:]], "README.md") != text
+
+
+@pytest.mark.parametrize(
+    ("median", "bound", "met"),
+    [(2.0, "at least", True), (1.99, "at least", False), (2.0, "at most", True), (2.01, "at most", False)],
+)
+def test_a_target_is_met_or_not(median, bound, met):
+    assert BenchRow.of("n", "s", "p", Spread(median, 1.0, 3.0), target=2.0, bound=bound).met is met
+    assert BenchRow.of("n", "s", "p", Spread(median, 1.0, 3.0), bound=bound).met is None
+
+
+def test_rows_survive_the_disk_and_replace_older_ones(tmp_path):
+    write_rows(tmp_path, "startup", [ROW, ROW])
+    write_rows(tmp_path, "startup", [ROW])
+    assert read_rows(tmp_path, BENCHMARKS) == [ROW]
+
+
+def test_a_page_without_markers_is_refused():
+    with pytest.raises(ValueError, match="has no place for the speed table"):
+        with_table(f"only {BEGIN}", [ROW], "page.md")
+    assert with_table(f"a {BEGIN} old {END} b", [ROW], "page.md").count("lengen --help") == 1
+
+
+def test_ratios_are_the_peers_time_over_ours(monkeypatch):
+    seconds = {"ours": 2.0, "peer": 6.0}
+    monkeypatch.setattr("lengen.bench.timing.seconds_of", lambda work: seconds[work()])
+    assert compare(lambda: "ours", lambda: "peer", repeats=3) == Spread(3.0, 3.0, 3.0)
+
+
+def test_slope_of_a_power_law():
+    assert log_log_slope([10, 100, 1000], [2.0 * x**1.5 for x in (10, 100, 1000)]) == pytest.approx(1.5)
+
+
+def test_the_peer_trains_on_the_same_examples():
+    config = preset_config("fig2-jump1", "cpu")
+    batches = [batch for step in steps_of(config, 3) for batch in step]
+    padded = padded_batches(batches, config.batch_size)
+    ours = sorted(tuple(tokens.tolist()) for batch in batches for tokens in batch.token_ids)
+    theirs = sorted(
+        tuple(tokens[mask.bool()].tolist()) for batch in padded for tokens, mask in zip(batch[0], batch[1], strict=True)
+    )
+    assert ours == theirs
+    assert [len(batch.token_ids) for batch in padded] == [config.batch_size] * 3
+    num_targets = sum(batch.target_tokens.numel() for batch in batches)
+    assert sum(int((batch.labels != IGNORED).sum()) for batch in padded) == num_targets
+
+
+def test_one_pass_and_generate_count_the_same():
+    config = replace(rope_config(), eval_lengths=(2, 4, 6))
+    decoder = build_decoder(config)
+    with torch.no_grad():
+        for parameter in decoder.parameters():
+            parameter *= 3  # a model of chance: some of the short examples are right, some are not
+    counts = one_pass_curve(decoder, config)
+    assert counts == generated_curve(to_hf(decoder), config)
+    assert 0 < sum(counts) < 3 * config.eval_examples
+
+
+def test_the_command_writes_rows_and_prints_them(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Benchmark, "measure", lambda self: iter([ROW]))
+    assert main(["bench", "startup", "--out", str(tmp_path), "--json"]) == 0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert printed == [ROW.to_dict()]
+    assert {"name", "peer", "ratio", "low", "high", "target", "met", "threads", "setting"} <= set(printed[0])
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    assert main(["bench", "--from-rows", "--out", str(tmp_path), "--page", str(page)]) == 0
+    assert "lengen --help" in capsys.readouterr().out
+    assert "| startup | lengen --help | 1 s | 1 | 0.5 | 0.4–0.6 | ≤ 1 | yes |" in page.read_text()
+
+
+def test_an_unknown_benchmark_is_one_sentence(capsys):
+    assert main(["bench", "trainingstep"]) == 2
+    assert "training-step" in capsys.readouterr().err
