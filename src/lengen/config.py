@@ -125,10 +125,10 @@ def config_to_dict(config: RunConfig) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for name, value in shallow_fields(config).items():
         record[name] = list(value) if isinstance(value, tuple) else value
-    record["task"] = _named(config.task.name, config.task)
+    record["task"] = named(config.task.name, config.task)
     record["scheme"] = {
-        "assigner": _named(config.scheme.assigner.name, config.scheme.assigner),
-        "encoder": _named(config.scheme.encoder.name, config.scheme.encoder),
+        "assigner": named(config.scheme.assigner.name, config.scheme.assigner),
+        "encoder": named(config.scheme.encoder.name, config.scheme.encoder),
     }
     record["model"] = dataclasses.asdict(config.model)
     return record
@@ -137,13 +137,9 @@ def config_to_dict(config: RunConfig) -> dict[str, Any]:
 def config_from_dict(record: dict[str, Any]) -> RunConfig:
     try:
         plain = dict(record)
-        scheme = plain.pop("scheme")
         return RunConfig(
             task=_from_named("task", plain.pop("task"), TASKS),
-            scheme=Scheme(
-                _from_named("assigner", scheme["assigner"], ASSIGNERS),
-                _from_named("encoder", scheme["encoder"], ENCODERS),
-            ),
+            scheme=scheme_from_dict(plain.pop("scheme")),
             model=ModelConfig(**plain.pop("model")),
             eval_lengths=tuple(plain.pop("eval_lengths")),
             **plain,
@@ -152,9 +148,15 @@ def config_from_dict(record: dict[str, Any]) -> RunConfig:
         raise ValueError(f"the run's config cannot be read ({error}); was it written by another version?") from error
 
 
+def scheme_from_dict(record: dict[str, Any]) -> Scheme:
+    return Scheme(
+        _from_named("assigner", record["assigner"], ASSIGNERS), _from_named("encoder", record["encoder"], ENCODERS)
+    )
+
+
 def first_difference(saved: RunConfig, asked: RunConfig) -> str | None:
     """The first setting that would change results, in words, or None if `asked` continues `saved` exactly."""
-    old, new = _flatten(config_to_dict(saved)), _flatten(config_to_dict(asked))
+    old, new = flatten(config_to_dict(saved)), flatten(config_to_dict(asked))
     for name in sorted(old.keys() | new.keys()):
         if name not in _BOOKKEEPING and old.get(name) != new.get(name):
             return f"{name} is {old.get(name)!r} in the run and {new.get(name)!r} here"
@@ -166,7 +168,7 @@ def shallow_fields(instance: Any) -> dict[str, Any]:
     return {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance)}
 
 
-def _named(name: str, instance: Any) -> dict[str, Any]:
+def named(name: str, instance: Any) -> dict[str, Any]:
     return {"name": name, **shallow_fields(instance)}
 
 
@@ -178,8 +180,8 @@ def _from_named(kind: str, record: dict[str, Any], known: dict[str, type[Any]]) 
     return known[name](**fields)
 
 
-def _flatten(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in record.items():
-        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat

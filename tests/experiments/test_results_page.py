@@ -8,9 +8,12 @@ from lengen.cli import main
 from lengen.experiments.figures import FIGURES
 from lengen.experiments.presets import preset_config
 from lengen.experiments.results_page import results_page
+from lengen.results.perplexity import TABLE1, append_perplexity_rows
 from lengen.results.sweep import append_sweep_rows, read_sweep_rows, sweep_file
 
 from .made_up import as_the_paper_has_it, made_up_rows, mirrored
+from .test_language_claims import LIKE_THE_PAPER
+from .test_language_claims import made_up as made_up_perplexities
 
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "results" / "cpu"
@@ -27,6 +30,7 @@ def test_other_rows_make_another_page(tmp_path):
         (tmp_path / name).mkdir()
         for figure, rows in made_up_rows(accuracy).items():
             append_sweep_rows(tmp_path / name, figure, rows)
+        append_perplexity_rows(tmp_path / name / TABLE1, made_up_perplexities(LIKE_THE_PAPER if name == "like" else {}))
         pages.append(results_page(tmp_path / name))
     assert "**reproduced**" in pages[0]
     assert "**not**" not in pages[0]

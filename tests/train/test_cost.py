@@ -14,10 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from lengen.cli import main
 from lengen.experiments.presets import preset_config
+from lengen.language.cost import LANGUAGE
 from lengen.loss import summed_loss
 from lengen.model.config import ModelConfig
 from lengen.positions import scheme_named
-from lengen.train.cost import CPU_CORE, LANGUAGE, Device, Example, cost_of, forward_flops, num_parameters, saved_bytes
+from lengen.train.cost import CPU_CORE, Device, Example, cost_of, forward_flops, num_parameters, saved_bytes
 from lengen.train.cost import workload_of as workload
 from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
 

@@ -15,7 +15,7 @@ from lengen.config import config_from_dict, config_to_dict
 from lengen.experiments.presets import preset_config
 from lengen.results import RunFolder
 from lengen.tasks import SparseParity
-from lengen.train import loop
+from lengen.train import loop, optimise
 from lengen.train.curriculum import Curriculum
 from lengen.train.loop import NonFiniteLoss, build_decoder, build_optimizer, train, training_batches, training_step
 
@@ -72,8 +72,8 @@ def test_forgetting_the_optimizer_would_be_noticed(smoke_config, tmp_path, monke
         interrupt_after(patch, 17, MemoryError)
         with pytest.raises(MemoryError):
             train(smoke_config, broken, quiet=True)
-    real = loop.load_checkpoint
-    monkeypatch.setattr(loop, "load_checkpoint", lambda path, model, optimizer: real(path, model))
+    real = optimise.load_checkpoint
+    monkeypatch.setattr(optimise, "load_checkpoint", lambda path, model, optimizer: real(path, model))
     train(smoke_config, broken, resume=True, quiet=True)
     assert not same(weights(whole), weights(broken))
 

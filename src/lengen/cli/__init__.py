@@ -24,6 +24,8 @@ COMMANDS = {
     "figure": "draw the figures of the paper from their rows",
     "claims": "what the paper claims, and what our rows say",
     "results": "write the results page from the rows",
+    "corpus": "prepare real text for language models",
+    "lm": "train language models on short contexts, measure them on long ones",
     "theory": "check the paper's definitions, theorems and counterexamples",
     "bench": "measure speed as ratios to named peers",
 }

@@ -1,4 +1,4 @@
-"""What the paper claims of its synthetic experiments, and what our rows say, with 95 % intervals over runs."""
+"""What the paper claims of its experiments, and what our rows say, with 95 % intervals over runs (text: documents)."""
 
 import argparse
 import json
@@ -15,15 +15,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lengen.experiments.claims import CLAIMS
+    from lengen.experiments.claims import CLAIMS, Claim, Judgement
     from lengen.experiments.figures import FIGURES
+    from lengen.experiments.language_claims import LANGUAGE_CLAIMS, LanguageClaim
+    from lengen.results.perplexity import TABLE1, read_perplexity_rows
     from lengen.results.sweep import read_sweep_rows
 
     if not args.rows.is_dir():
         raise ValueError(f"{args.rows} is not a folder; give the --out of a `lengen reproduce`")
     rows = {figure: read_sweep_rows(args.rows, figure) for figure in FIGURES}
-    for claim in CLAIMS:
-        judgement = claim.judge(rows)
+    perplexities = read_perplexity_rows(args.rows / TABLE1)
+    judged: list[tuple[Claim | LanguageClaim, Judgement]] = [(claim, claim.judge(rows)) for claim in CLAIMS]
+    judged += [(claim, claim.judge(perplexities)) for claim in LANGUAGE_CLAIMS]
+    for claim, judgement in judged:
         value, low, high = (number if math.isfinite(number) else None for number in judgement.interval)
         if args.json:
             record = {

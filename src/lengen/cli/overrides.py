@@ -97,11 +97,11 @@ def parse_lengths(text: str, flag: str = "--lengths") -> tuple[int, ...]:
     return tuple(dict.fromkeys(lengths))
 
 
-def add_run_flags(parser: argparse.ArgumentParser) -> None:
+def add_run_flags(parser: argparse.ArgumentParser, config_class: type[Any] = RunConfig) -> None:
     """One flag for each flat field of a run; only those given are set, so that a preset's values stay."""
     group = parser.add_argument_group("run settings (defaults are those of a run without --preset)")
-    hints = typing.get_type_hints(RunConfig)
-    for field in dataclasses.fields(RunConfig):
+    hints = typing.get_type_hints(config_class)
+    for field in dataclasses.fields(config_class):
         hint = hints[field.name]
         if dataclasses.is_dataclass(hint):
             continue
@@ -115,9 +115,9 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def run_flags(args: argparse.Namespace) -> dict[str, Any]:
+def run_flags(args: argparse.Namespace, config_class: type[Any] = RunConfig) -> dict[str, Any]:
     """The flat fields that were given, with their types."""
-    hints = typing.get_type_hints(RunConfig)
+    hints = typing.get_type_hints(config_class)
     values = {}
     for key, value in vars(args).items():
         name = key.removeprefix("run.")

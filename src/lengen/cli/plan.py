@@ -8,8 +8,9 @@ import json
 from dataclasses import asdict, replace
 
 from lengen.cli.listing import add_json_flag
+from lengen.language.cost import LANGUAGE
 from lengen.naming import unknown_name
-from lengen.train.cost import A100, LANGUAGE, Cost, Device, Workload, cost_of, workload_of
+from lengen.train.cost import A100, Cost, Device, Workload, cost_of, workload_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

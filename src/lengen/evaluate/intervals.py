@@ -55,3 +55,20 @@ def welch(left: Sequence[float], right: Sequence[float], confidence: float = CON
     freedom = variance**2 / sum(s**2 / (len(v) - 1) for s, v in zip(shares, (left, right), strict=True))
     half = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(variance)
     return Interval(difference, difference - half, difference + half)
+
+
+def over_documents(sums: Sequence[float], counts: Sequence[int], confidence: float = CONFIDENCE) -> Interval:
+    """The mean of a quantity over all tokens, with its interval over documents: tokens of one document are not
+    independent, documents are taken to be. (The linearised ratio of two sums; of one document nothing is known.)"""
+    from scipy.special import stdtrit
+
+    if not sums or len(sums) != len(counts) or sum(counts) <= 0:
+        raise ValueError(f"an interval over documents needs a sum and a count of each; got {len(sums)}, {len(counts)}")
+    total, number = sum(counts), len(sums)
+    mean = math.fsum(sums) / total
+    if number == 1:
+        return Interval(mean, -math.inf, math.inf)
+    squares = math.fsum((value - mean * count) ** 2 for value, count in zip(sums, counts, strict=True))
+    error = math.sqrt(number / (number - 1) * squares) / total
+    half = float(stdtrit(number - 1, (1 + confidence) / 2)) * error
+    return Interval(mean, mean - half, mean + half)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from lengen.experiments.claims import CLAIMS, Claim, Judgement
 from lengen.experiments.figures import FIGURES
+from lengen.experiments.language_page import language_section
 from lengen.experiments.panels import panels_of
 from lengen.experiments.presets import preset_config
 from lengen.figures.length_curves import Curve
+from lengen.results.perplexity import TABLE1, read_perplexity_rows
 from lengen.results.sweep import SweepRow, read_sweep_rows
 
 PAPER_SAYS = {
@@ -50,6 +52,7 @@ def results_page(folder: Path) -> str:
     ]
     for figure, entries in rows.items():
         parts.append(_section(figure, entries, folder, [(c, c.judge(rows)) for c in CLAIMS if _belongs(c, figure)]))
+    parts.append(language_section(read_perplexity_rows(folder / TABLE1)))
     return "\n\n".join(parts) + "\n"
 
 

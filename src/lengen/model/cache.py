@@ -19,8 +19,9 @@ class KVCache:
 
     def __init__(self, config: ModelConfig, batch_size: int, num_slots: int, like: Tensor) -> None:
         shape = (batch_size, config.num_heads, num_slots, config.head_size)
-        self.keys = [like.new_zeros(shape) for _ in range(config.num_layers)]
-        self.values = [like.new_zeros(shape) for _ in range(config.num_layers)]
+        # Plain tensors even if `like` is a slice of a weight that many processes share.
+        self.keys = [torch.zeros(shape, dtype=like.dtype, device=like.device) for _ in range(config.num_layers)]
+        self.values = [torch.zeros(shape, dtype=like.dtype, device=like.device) for _ in range(config.num_layers)]
         self.ids = torch.zeros((batch_size, num_slots), dtype=torch.int64, device=like.device)
         self._rows = torch.arange(batch_size, device=like.device)[:, None]
 

@@ -52,6 +52,14 @@ class Assigner(ABC):
             f"set --assigner.max_position_id to at least {needed} or train on shorter lengths",
         )
 
+    def check_num_tokens(self, num_tokens: int) -> None:
+        """The same for text, whose windows all have the same number of tokens."""
+        require(
+            num_tokens <= self.max_position_id,
+            f"{num_tokens} tokens do not fit max_position_id={self.max_position_id}",
+            f"set --assigner.max_position_id to at least {num_tokens}",
+        )
+
 
 @dataclass(frozen=True)
 class Contiguous(Assigner):
@@ -103,6 +111,9 @@ class Pose(Assigner):
     def check_training_length(self, task: Task, length: int) -> None:
         super().check_training_length(task, length)
         self._check_room(task.num_tokens(length))
+
+    def check_num_tokens(self, num_tokens: int) -> None:
+        self._check_room(num_tokens)
 
     def _highest_start(self, num_tokens: int) -> int:
         # Unif[L̄ − ℓ] as the paper writes it leaves the last id unused; the original uses it.

@@ -45,6 +45,11 @@ class RunFolder:
     def events_folder(self) -> Path:
         return self.path / "tensorboard"
 
+    @property
+    def milestone(self) -> "RunFolder":
+        """A checkpoint on the way that other runs start from."""
+        return RunFolder(self.path / "milestone")
+
     def exists(self) -> bool:
         return self.run_file.exists()
 

@@ -85,22 +85,6 @@ class Device:
 A100 = Device(tflops=200.0, memory_gbps=1555.0, link_gbps=25.0)  # of 312 TFLOP/s in bf16; InfiniBand at 200 Gbit/s
 CPU_CORE = Device(tflops=0.085, memory_gbps=10.0, link_gbps=1.0)  # the cores our `cpu` presets are made for, fp32
 
-# Table 5 of the paper: 1.3 B parameters on 25 B tokens, in microbatches of 256 · 64 tokens a device.
-LANGUAGE_MODEL = ModelConfig(num_layers=24, num_heads=32, width=2048)
-LANGUAGE = {
-    name: Workload(
-        LANGUAGE_MODEL,
-        vocab_size=32_000,
-        examples=(Example(length, length, batch_size * length),),  # as if no token of a text came twice
-        batch_size=batch_size,
-        steps=steps,
-        microbatch=batch_size // 32,
-        rotary_fraction=1.0,
-        precision="bf16",
-    )
-    for name, length, batch_size, steps in (("language-short", 64, 8192, 49_000), ("language-long", 128, 4096, 48_000))
-}
-
 
 @dataclass(frozen=True)
 class Cost:

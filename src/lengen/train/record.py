@@ -8,12 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lengen.config import RunConfig, config_to_dict
-from lengen.positions.scheme import nickname
 from lengen.results.store import RunFolder, append_jsonl, read_jsonl, write_atomically
+from lengen.train.settings import Settings
 
 
-def new_run_record(config: RunConfig, threads: int) -> dict[str, Any]:
+def new_run_record(config: Settings, described: dict[str, Any], threads: int) -> dict[str, Any]:
     return {
         "run": config.run_id,
         "arm": config.arm,
@@ -21,9 +20,7 @@ def new_run_record(config: RunConfig, threads: int) -> dict[str, Any]:
         "status": "running",
         "step": 0,
         "wall_seconds": 0.0,
-        "headline_metric": config.headline_metric,
-        "label": f"{config.task.name} · {nickname(config.scheme)}",
-        "config": config_to_dict(config),
+        **described,
         "threads": threads,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": source_commit(),

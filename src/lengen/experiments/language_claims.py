@@ -1,0 +1,104 @@
+"""What Sec. 5.3 says of perplexity, each statement as a function from rows to a verdict.
+
+The thresholds are ours and were fixed before any row was seen. A value is a ratio of two perplexities on the same text;
+its interval is over documents, pooled over training runs where there are several.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lengen.evaluate.intervals import Interval, over_documents
+from lengen.experiments.claims import NO_DATA, Judgement, Verdict
+from lengen.results.perplexity import Measure, PerplexityRow
+
+SHORT, LONG = 64, 128
+CLOSE = 1.05  # "within a few percent": the paper's own ratio at 128 is 14.74 / 14.49 = 1.017
+
+CORPORA = ("english", "c4")  # what is judged: held-out text of the corpus that was trained on
+
+PerplexityRows = Sequence[PerplexityRow]
+
+
+@dataclass(frozen=True)
+class LanguageClaim:
+    name: str
+    paper_ref: str
+    statement: str
+    judge: Callable[[PerplexityRows], Judgement]
+
+
+def rows_of(rows: PerplexityRows, label: str, length: int, measure: Measure) -> dict[tuple[int, str], PerplexityRow]:
+    """By training seed and text."""
+    return {
+        (row.train_seed, row.targets): row
+        for row in rows
+        if (row.label, row.length, row.measure, row.split) == (label, length, measure, "test") and row.corpus in CORPORA
+    }
+
+
+def ratio(left: dict[tuple[int, str], PerplexityRow], right: dict[tuple[int, str], PerplexityRow]) -> Interval | None:
+    """Perplexity of `left` over that of `right`, paired by training seed and document."""
+    differences: list[float] = []
+    counts: list[int] = []
+    for place in sorted(left.keys() & right.keys()):
+        one, other = left[place], right[place]
+        pairs = zip(one.losses, one.counts, other.losses, other.counts, strict=True)
+        # Windows of different lengths cut a document's end differently: compare means where the counts differ.
+        differences += [a - b * m / n for a, m, b, n in pairs]
+        counts += one.counts
+    if not differences:
+        return None
+    value, low, high = over_documents(differences, counts)
+    return Interval(*(math.exp(bound) if bound < math.inf else math.inf for bound in (value, low, high)))
+
+
+def ratio_below(
+    bound: float, left: tuple[str, int], right: tuple[str, int], measure: Measure = "same-targets"
+) -> Callable[[PerplexityRows], Judgement]:
+    """Reproduced where the whole interval of the ratio is below `bound`; partly where the ratio alone is."""
+
+    def judge(rows: PerplexityRows) -> Judgement:
+        one, other = rows_of(rows, *left, measure), rows_of(rows, *right, measure)
+        interval = ratio(one, other)
+        if interval is None:
+            return NO_DATA
+        verdict: Verdict = "reproduced" if interval.high < bound else "partly" if interval.value < bound else "not"
+        num_seeds = len({seed for seed, _ in one.keys() & other.keys()})
+        return Judgement(verdict, interval, num_seeds, "ratio of perplexities; interval over documents")
+
+    return judge
+
+
+LANGUAGE_CLAIMS: tuple[LanguageClaim, ...] = (
+    LanguageClaim(
+        "short-gains-from-128",
+        "Sec. 5.3, Table 1",
+        "h_short (context 64): perplexity at 128 is below its own at 64, averaged as in the paper",
+        ratio_below(1.0, ("short", LONG), ("short", SHORT), "all-positions"),
+    ),
+    LanguageClaim(
+        "short-beats-trivial-baseline",
+        "Sec. 5.3",
+        "h_short predicts the same tokens better from 128 tokens than from the last 64 alone",
+        ratio_below(1.0, ("short", LONG), ("short", SHORT)),
+    ),
+    LanguageClaim(
+        "short-close-to-long",
+        "Sec. 5.3, Table 1",
+        f"at 128, h_short is within {CLOSE - 1:.0%} of h_long, which was trained there",
+        ratio_below(CLOSE, ("short", LONG), ("long", LONG)),
+    ),
+    LanguageClaim(
+        "pose-is-needed",
+        "Sec. 5.3",
+        "at 128, h_short is better than the same model without a PoSE phase",
+        ratio_below(1.0, ("short", LONG), ("short-no-pose", LONG)),
+    ),
+    LanguageClaim(
+        "pose-from-scratch-is-worse",
+        "Sec. 5.3",
+        "at 128, PoSE in the last 30 % of the steps is better than PoSE from the first",
+        ratio_below(1.0, ("short", LONG), ("pose-from-scratch", LONG)),
+    ),
+)

@@ -1,0 +1,64 @@
+"""Table 1 for docs/results.md, written from its rows."""
+
+import math
+from collections.abc import Sequence
+
+from lengen.evaluate.intervals import over_documents
+from lengen.experiments.language_claims import LANGUAGE_CLAIMS
+from lengen.results.perplexity import Measure, PerplexityRow
+
+PAPER_SAYS = (
+    "A model trained on context 64 with a PoSE phase has perplexity 17.59 at 64 and 14.74 at 128; one trained on 128 "
+    "has 17.62 and 14.49 (1.3 B parameters, C4)."
+)
+HEADINGS: dict[Measure, str] = {
+    "same-targets": "the same tokens, each from its last L (L = 64 is the trivial baseline of a model trained on 64)",
+    "all-positions": "all positions of windows of L tokens, as the paper averages",
+}
+
+
+def language_section(rows: Sequence[PerplexityRow]) -> str:
+    lines = ["## Table 1: perplexity of short-trained language models on long contexts", f"**The paper.** {PAPER_SAYS}"]
+    if not rows:
+        how = "`lengen lm train` and `lengen lm evaluate --out results/cpu/table1.jsonl` (docs/language.md)"
+        return "\n\n".join([*lines, f"**Here.** Not run yet: {how}."])
+    for corpus in dict.fromkeys(row.corpus for row in rows):
+        for measure, heading in HEADINGS.items():
+            chosen = [row for row in rows if (row.corpus, row.measure) == (corpus, measure)]
+            lines.append(_table(f"{corpus}: {heading}", chosen))
+    judged = [(claim, claim.judge(rows)) for claim in LANGUAGE_CLAIMS]
+    verdicts = []
+    for claim, judgement in judged:
+        value, low, high = judgement.interval
+        numbers = f": {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(value) else ""
+        note = f" ({judgement.note})" if judgement.note else ""
+        verdicts.append(f"- **{judgement.verdict}** — {claim.statement}{numbers}{note}")
+    lines.append("**Claims.**\n\n" + "\n".join(verdicts))
+    hours = sum({row.run: row.wall_seconds for row in rows}.values()) / 3600
+    lines.append(
+        f"**Cost.** {len({row.run for row in rows})} models, {hours:.1f} hours of one thread if each had been trained "
+        "alone (arms that differ in their last phase share the first)."
+    )
+    return "\n\n".join(lines)
+
+
+def _table(title: str, rows: Sequence[PerplexityRow]) -> str:
+    lengths = sorted({row.length for row in rows})
+    lines = [
+        f"| {title} | " + " | ".join(f"L = {length}" for length in lengths) + " |",
+        "|---|" + "---|" * len(lengths),
+    ]
+    for label in dict.fromkeys(row.label for row in rows):
+        cells = []
+        for length in lengths:
+            found = [row for row in rows if (row.label, row.length) == (label, length)]
+            sums = [value for row in found for value in row.losses]
+            counts = [count for row in found for count in row.counts]
+            cells.append(_cell(sums, counts) if found else "–")
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(sums: list[float], counts: list[int]) -> str:
+    value, low, high = (math.exp(bound) if bound < math.inf else math.inf for bound in over_documents(sums, counts))
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"

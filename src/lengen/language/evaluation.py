@@ -1,0 +1,153 @@
+"""Table 1: perplexity of held-out text by context length.
+
+A longer window looks better on average for a trivial reason: more of its positions have a context at all. So the same
+target tokens are predicted from exactly their last 64, 128, … tokens; at the training length that is the *trivial
+baseline* of Sec. 5.3. The paper's own average, over all positions of a window, is measured beside it.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from lengen.language.config import LanguageConfig
+from lengen.language.documents import Split
+from lengen.language.packed import TOKENIZER_FILE, PackedCorpus, TokenFile
+from lengen.language.presets import LANGUAGE_PRESETS, SCALES
+from lengen.language.targets import choose_targets, context_windows, digest_of, document_windows
+from lengen.language.trained import load_language_run
+from lengen.language.training import text_batch, view_through
+from lengen.model.decoder import Decoder
+from lengen.positions.scheme import EncoderSettings
+from lengen.results import RunFolder
+from lengen.results.perplexity import Measure, PerplexityRow
+from lengen.seeding import rng_for
+
+TOKENS_AT_A_TIME = 8192  # bounds memory; what is measured does not depend on it
+
+
+@dataclass(frozen=True)
+class Request:
+    lengths: tuple[int, ...]
+    split: Split
+    num_documents: int
+    targets_per_document: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("--lengths", min(self.lengths)),
+            ("--num-documents", self.num_documents),
+            ("--targets-per-document", self.targets_per_document),
+        ):
+            if value < 1:
+                raise ValueError(f"{name} {value} is too small; use at least 1")
+
+
+@torch.no_grad()
+def token_losses(
+    decoder: Decoder, windows: Int[np.ndarray, "n window"], num_targets: int
+) -> Float[Tensor, "n targets"]:
+    """The loss of the last `num_targets` tokens of each window, ids as at test."""
+    device = decoder.token_head.weight.device
+    at_a_time = max(1, TOKENS_AT_A_TIME // windows.shape[1])
+    losses = []
+    for start in range(0, len(windows), at_a_time):
+        part = windows[start : start + at_a_time]
+        batch = text_batch(part, decoder.scheme, rng_for(0, "evaluate-text"), training=False).to(device)
+        first = batch.input_token_ids.shape[1] - num_targets
+        logits = decoder(batch.input_token_ids, batch.input_position_ids, first).token_logits
+        targets = batch.target_tokens[:, -num_targets:]
+        loss = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+        losses.append(loss.view(targets.shape).cpu())
+    return torch.cat(losses)
+
+
+def measure(
+    decoder: Decoder, tokens: TokenFile, request: Request
+) -> Iterator[tuple[Measure, int, list[float], list[int]]]:
+    """(measure, length, loss by document, targets by document) for each length, both measures."""
+    longest = max(request.lengths)
+    groups = choose_targets(tokens, longest, request.num_documents, request.targets_per_document, request.seed)
+    counts = [len(group) for group in groups]
+    flat = [target for group in groups for target in group]
+    console = Console(stderr=True)
+    for length in track(
+        request.lengths, "evaluating", console=console, transient=True, disable=not console.is_terminal
+    ):
+        losses = token_losses(decoder, context_windows(tokens, flat, length), 1)[:, 0].double()
+        yield "same-targets", length, [float(part.sum()) for part in torch.split(losses, counts)], counts
+        sums, numbers = [], []
+        for group in groups:
+            windows = document_windows(tokens, group[0].document, length, longest)
+            sums.append(float(token_losses(decoder, windows, length).double().sum()))
+            numbers.append(windows.shape[0] * length)
+        yield "all-positions", length, sums, numbers
+
+
+def evaluate_run(
+    folder: RunFolder, request: Request, corpus_folder: Path | None, encoder: EncoderSettings | None = None
+) -> list[PerplexityRow]:
+    """Rows of one run; `encoder` sees the ids in another way than in training (interpolation)."""
+    config, decoder, progress = load_language_run(folder)
+    record = folder.read_run()
+    corpus = PackedCorpus.open(corpus_folder or Path(record["corpus_folder"]))
+    check_tokenizer(folder, corpus)
+    tokens = corpus.split(request.split)
+    overrides = {}
+    if encoder is not None and encoder != config.scheme.encoder:
+        trained = asdict(config.scheme.encoder)
+        overrides = {f"encoder.{name}": value for name, value in asdict(encoder).items() if value != trained[name]}
+        view_through(decoder, replace(config.scheme, encoder=encoder))
+    preset, scale = preset_of(config)
+    groups = choose_targets(
+        tokens, max(request.lengths), request.num_documents, request.targets_per_document, request.seed
+    )
+    return [
+        PerplexityRow(
+            preset=preset,
+            scale=scale,
+            run=progress.run,
+            arm=config.arm,
+            train_seed=config.seed,
+            step=progress.step,
+            wall_seconds=round(progress.wall_seconds, 1),
+            version=record["versions"]["lengen"],
+            commit=record["commit"],
+            corpus=corpus.stamp.name,
+            split=request.split,
+            measure=name,
+            length=length,
+            targets=digest_of(groups, corpus.stamp.digest),
+            overrides=overrides,
+            losses=[round(value, 4) for value in losses],
+            counts=counts,
+        )
+        for name, length, losses, counts in measure(decoder, tokens, request)
+    ]
+
+
+def preset_of(config: LanguageConfig) -> tuple[str, str]:
+    """The preset and scale that a config is, or ("custom", "")."""
+    for scale in SCALES:
+        for name, preset in LANGUAGE_PRESETS.items():
+            if preset.at(scale, config.corpus).arm == config.arm:  # type: ignore[arg-type]
+                return name, scale
+    return "custom", ""
+
+
+def check_tokenizer(folder: RunFolder, corpus: PackedCorpus) -> None:
+    content = (folder.path / TOKENIZER_FILE).read_bytes()
+    if hashlib.sha256(content).hexdigest() != corpus.manifest["tokenizer_sha256"]:
+        raise ValueError(
+            f"{corpus.folder} has another tokenizer than {folder.path}; prepare it with "
+            f"--tokenizer {folder.path / TOKENIZER_FILE}"
+        )

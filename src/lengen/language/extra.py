@@ -1,0 +1,12 @@
+"""The libraries for text are an extra: imported where they are used, with one sentence if they are not there."""
+
+from importlib import import_module
+from typing import Any
+
+
+def language_module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise ValueError(f"this needs {package}, which is not installed; pip install 'lengen[language]'") from error

@@ -1,0 +1,207 @@
+"""Training a language model: windows of text, contiguous ids first, then those of the last phase (PoSE)."""
+
+import math
+import shutil
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+
+from lengen.batch import Batch
+from lengen.language.config import (
+    LanguageConfig,
+    config_from_dict,
+    config_to_dict,
+    first_difference,
+    first_phase_difference,
+)
+from lengen.language.packed import TOKENIZER_FILE, PackedCorpus, TokenFile
+from lengen.language.windows import check_size, num_windows, training_windows
+from lengen.loss import summed_loss
+from lengen.model.decoder import Decoder
+from lengen.positions.encode import build_encoder
+from lengen.positions.scheme import Scheme
+from lengen.results import RunFolder, write_atomically
+from lengen.seeding import rng_for
+from lengen.tasks.base import Examples
+from lengen.train.checkpoint import latest_checkpoint
+from lengen.train.curriculum import Curriculum
+from lengen.train.distributed import ALONE, Processes, Sharding
+from lengen.train.optimise import Outcome, open_run, optimise
+from lengen.train.record import new_run_record
+from lengen.train.update import Forward, training_step
+from lengen.train.work import Measured, Update
+
+
+def train_language(
+    config: LanguageConfig,
+    corpus: PackedCorpus,
+    folder: RunFolder,
+    *,
+    start_from: Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    quiet: bool = False,
+    processes: Processes = ALONE,
+    sharding: Sharding = "none",
+) -> Outcome:
+    """Train to the last step; with `start_from`, only the last phase, after the first one of that run."""
+    work = LanguageWork(config, corpus)
+    processes.by_first(lambda: keep_tokenizer(corpus, folder, overwrite))
+    if start_from is not None and not resume:
+        source = RunFolder(start_from)
+        processes.by_first(lambda: branch_off(work, source, folder, overwrite))
+        resume, overwrite = True, False
+    return optimise(
+        work,
+        folder,
+        resume=resume,
+        overwrite=overwrite,
+        quiet=quiet,
+        processes=processes,
+        sharding=sharding,
+    )
+
+
+def keep_tokenizer(corpus: PackedCorpus, folder: RunFolder, overwrite: bool) -> None:
+    """Beside the weights, so that a run can be used without its corpus."""
+    if overwrite or not folder.exists():
+        folder.create()
+        write_atomically(folder.path / TOKENIZER_FILE, corpus.tokenizer().to_str().encode())
+
+
+def branch_off(work: "LanguageWork", source: RunFolder, folder: RunFolder, overwrite: bool) -> None:
+    """Make `folder` a run that stands where `source` stood after its first phase."""
+    difference = first_phase_difference(config_from_dict(source.read_run()["config"]), work.config)
+    if difference:
+        raise ValueError(f"cannot start from {source.path}: {difference}; its first phase is not this run's")
+    checkpoint = latest_checkpoint(source.milestone)
+    if not checkpoint.exists():
+        raise ValueError(f"{source.path} has not finished its first phase; let it train on, then start from it")
+    open_run(work, folder, resume=False, overwrite=overwrite)
+    if checkpoint.is_dir():
+        shutil.copytree(checkpoint, folder.path / checkpoint.name)
+    else:
+        shutil.copyfile(checkpoint, folder.checkpoint_file)
+    shutil.copyfile(source.metrics_file, folder.metrics_file)
+    record = new_run_record(work.config, work.describe(), torch.get_num_threads())
+    folder.write_run(record | {"first_phase_of": source.read_run()["run"]})
+
+
+def build_language_model(config: LanguageConfig, scheme: Scheme | None = None) -> Decoder:
+    return Decoder(config.model, scheme or config.scheme, config.corpus.vocab_size).initialize(config.seed)
+
+
+def text_batch(windows: Int[np.ndarray, "B T"], scheme: Scheme, rng: np.random.Generator, training: bool) -> Batch:
+    """Windows as a batch: every token but the first is a target, and ids belong to the inputs, all but the last."""
+    inputs = windows[:, :-1]
+    ids = scheme.assigner(Examples(inputs, inputs, 1, inputs.shape[1]), rng, training)
+    ids = np.concatenate([ids, ids[:, -1:] + 1], axis=1)  # the last token is never read; its id is only a place
+    return Batch(torch.from_numpy(windows), torch.from_numpy(ids), prompt_len=1)
+
+
+def training_batch(config: LanguageConfig, tokens: TokenFile, step: int) -> Batch:
+    """The windows and ids of one step, a pure function of (seed, step)."""
+    windows = training_windows(tokens, config.context, config.batch_size, config.seed, step)
+    return text_batch(windows, config.scheme_at(step), rng_for(config.seed, "text-ids", step), True)
+
+
+def view_through(decoder: Decoder, scheme: Scheme) -> None:
+    """Have a decoder see ids as `scheme` does; encoders of text hold no weights that could be lost."""
+    if decoder.scheme == scheme:
+        return
+    if decoder.scheme.encoder != scheme.encoder:
+        device = decoder.token_head.weight.device
+        model = decoder.config
+        decoder.encoder = build_encoder(
+            scheme.encoder,
+            num_ids=scheme.num_ids,
+            width=model.width,
+            num_heads=model.num_heads,
+            head_size=model.head_size,
+        ).to(device)
+    decoder.scheme = scheme
+
+
+@dataclass
+class LanguageWork:
+    """Windows of a packed corpus; the loss on held-out text as the measure."""
+
+    config: LanguageConfig
+    corpus: PackedCorpus
+
+    def __post_init__(self) -> None:
+        if self.corpus.stamp.digest != self.config.corpus.digest:
+            raise ValueError(
+                f"the run was made for corpus {self.config.corpus.digest}, and {self.corpus.folder} is "
+                f"{self.corpus.stamp.digest}; give the corpus it was made for"
+            )
+        self.curriculum = Curriculum(stage=1)  # text has no stages
+        self._train, self._valid = self.corpus.split("train"), self.corpus.split("valid")
+        check_size(self._train, self.config.context)
+
+    @property
+    def milestone(self) -> int | None:
+        return self.config.first_steps or None
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "headline_metric": "perplexity",
+            "label": f"language · context {self.config.context} · {self.config.scheme.name}",
+            "config": config_to_dict(self.config),
+            "corpus_folder": str(self.corpus.folder.resolve()),
+        }
+
+    def difference(self, saved: dict[str, Any]) -> str | None:
+        return first_difference(config_from_dict(saved), self.config)
+
+    def build(self, processes: Processes) -> Decoder:
+        config = self.config
+        processes.check_group_size(config.batch_size)
+        return build_language_model(config, config.scheme_at(0))
+
+    def update(
+        self,
+        forward: Forward,
+        decoder: Decoder,
+        optimizer: torch.optim.Optimizer,
+        step: int,
+        learning_rate: float,
+        processes: Processes,
+    ) -> Update:
+        config = self.config
+        view_through(decoder, config.scheme_at(step))
+        batch = training_batch(config, self._train, step)
+        group_size = config.microbatch_size * processes.size
+        # Gradients of the groups add up; every process has a share of each, so that none of them is left without one.
+        num_groups = math.ceil(config.batch_size / group_size)
+        bounds = [group * config.batch_size // num_groups for group in range(num_groups + 1)]
+        groups = [batch.rows(slice(start, stop)) for start, stop in pairwise(bounds)]
+        loss, accuracy = training_step(forward, optimizer, groups, learning_rate, config, processes)
+        begins = 0 < config.first_steps == step and config.scheme != config.first_scheme
+        return Update(loss, accuracy, news=f"the last phase begins: {config.scheme.name}" if begins else "")
+
+    def measure(self, decoder: Decoder, step: int) -> Measured:
+        """The loss on windows of the validation text, ids plain as at test."""
+        view_through(decoder, self.config.scheme_at(max(step - 1, 0)))
+        if num_windows(len(self._valid.tokens), self.config.context) < 1:
+            return Measured({}, "no validation text", [])
+        loss = validation_loss(decoder, self._valid, self.config.context, self.config.eval_windows)
+        return Measured({"valid_loss": loss}, f"validation: loss {loss:.4f}, perplexity {math.exp(loss):.2f}", [])
+
+
+@torch.no_grad()
+def validation_loss(decoder: Decoder, tokens: TokenFile, context: int, number: int) -> float:
+    """The mean loss on the same windows each time."""
+    device = decoder.token_head.weight.device
+    total, num_targets = 0.0, 0
+    windows = training_windows(tokens, context, number, seed=0, step=0)
+    for start in range(0, number, 32):
+        batch = text_batch(windows[start : start + 32], decoder.scheme, rng_for(0, "validate"), False).to(device)
+        summed = summed_loss(decoder(batch.input_token_ids, batch.input_position_ids, 0), batch, 0.0)
+        total, num_targets = total + float(summed.total), num_targets + summed.num_targets
+    return total / num_targets

@@ -1,0 +1,136 @@
+"""The part of training that every run shares: updates, schedule, resuming, checkpoints, signals, logs, many processes.
+
+What is trained, on which batches, and how it is measured comes from a `Work`: the synthetic tasks (`train/loop.py`) and
+language (`language/training.py`) are two of them.
+"""
+
+import shutil
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from lengen.results import RunFolder
+from lengen.train.checkpoint import Progress, drop_shards, latest_checkpoint, load_checkpoint
+from lengen.train.distributed import ALONE, Processes, Sharding
+from lengen.train.interrupt import StopRequest
+from lengen.train.progress import ProgressReport
+from lengen.train.record import MetricsLog, new_run_record
+from lengen.train.schedule import learning_rate_at
+from lengen.train.update import build_optimizer
+from lengen.train.work import Work
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: Literal["finished", "interrupted"]
+    step: int
+    signal_number: int | None = None
+
+
+def open_run(work: Work, folder: RunFolder, resume: bool, overwrite: bool) -> None:
+    """Make sure that training may write here: a new folder, a run to resume, or one to give up on purpose."""
+    folder.create()
+    if folder.exists() and resume:
+        difference = work.difference(folder.read_run()["config"])
+        if difference:
+            raise ValueError(
+                f"cannot resume {folder.path} with another config: {difference}; drop that flag or use a new --out"
+            )
+    elif folder.exists() and not overwrite:
+        raise ValueError(f"{folder.path} already holds a run; continue it with --resume or replace it with --overwrite")
+    elif resume:
+        raise ValueError(f"{folder.path} holds no run to resume; drop --resume to start one")
+    elif folder.exists():
+        for file in (folder.run_file, folder.rows_file, folder.metrics_file, folder.checkpoint_file):
+            file.unlink(missing_ok=True)
+        for leftover in (folder.events_folder, folder.milestone.path):
+            shutil.rmtree(leftover, ignore_errors=True)
+        drop_shards(folder)
+
+
+def optimise(
+    work: Work,
+    folder: RunFolder,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    quiet: bool = False,
+    processes: Processes = ALONE,
+    sharding: Sharding = "none",
+) -> Outcome:
+    """Train to the last step and measure there. Everything on disk is whole at any moment.
+
+    Each of several `processes` calls this; the first alone writes and reports.
+    """
+    config = work.config
+    # Before a run is given up: what cannot be built replaces nothing.
+    decoder = work.build(processes).to(processes.device)
+    forward = processes.spread(decoder, sharding)
+    processes.by_first(lambda: open_run(work, folder, resume, overwrite))
+    optimizer = build_optimizer(decoder, config.weight_decay)
+    described = work.describe()
+    record = folder.read_run() if resume else new_run_record(config, described, torch.get_num_threads())
+    progress = Progress(config.run_id, 0, 0.0, work.curriculum)
+    if resume and latest_checkpoint(folder).exists():
+        progress = load_checkpoint(latest_checkpoint(folder), decoder, optimizer)
+        if record["status"] == "finished":
+            return Outcome("finished", progress.step)
+    record |= {"config": described["config"], "status": "running", "processes": processes.size}
+    processes.by_first(lambda: folder.write_run(record))
+
+    started = time.monotonic() - progress.wall_seconds
+    if config.compile:
+        forward = torch.compile(forward, dynamic=True)
+    log = MetricsLog(folder, progress.step, silent=not processes.is_first)
+    step, work.curriculum = progress.step, progress.curriculum
+
+    def reached() -> Progress:
+        return Progress(config.run_id, step, time.monotonic() - started, work.curriculum)
+
+    def save(status: str) -> None:
+        now = reached()
+        processes.save(folder, decoder, optimizer, now)
+        reached_record = record | {"status": status, "step": step, "wall_seconds": round(now.wall_seconds, 1)}
+        processes.by_first(lambda: folder.write_run(reached_record))
+
+    quiet = quiet or not processes.is_first
+    try:
+        with StopRequest() as stop, ProgressReport(config.run_id, config.steps, config.log_every, quiet) as report:
+            if step:
+                report.say(f"resuming at step {step}")
+            while step < config.steps:
+                learning_rate = learning_rate_at(
+                    step, config.learning_rate, config.warmup_steps, config.steps, config.schedule
+                )
+                update = work.update(forward, decoder, optimizer, step, learning_rate, processes)
+                step += 1
+                if update.news:
+                    report.say(f"step {step}  {update.news}")
+                report.update(step, update.loss, update.accuracy)
+                if step % config.log_every == 0 or step == config.steps:
+                    values = {"loss": update.loss, "accuracy": update.accuracy, "learning_rate": learning_rate}
+                    log.write(step, values | update.logged)
+                if step % config.eval_every == 0 and step < config.steps:
+                    measured = work.measure(decoder, step)
+                    log.write(step, measured.logged)
+                    report.say(f"step {step}  {measured.words}")
+                signal_number = processes.agree_on_signal(stop.signal_number)
+                if signal_number is not None:
+                    save("interrupted")
+                    report.say(f"stopped at step {step} and saved; continue with --resume")
+                    return Outcome("interrupted", step, signal_number)
+                if step == work.milestone:
+                    processes.by_first(folder.milestone.create)
+                    processes.save(folder.milestone, decoder, optimizer, reached())
+                if step % config.checkpoint_every == 0:
+                    save("running")
+            save("running")
+            report.say("measuring the last step")
+            measured = work.measure(decoder, step)
+    finally:
+        log.close()
+    processes.by_first(lambda: folder.append_rows(measured.rows))
+    save("finished")
+    return Outcome("finished", step)

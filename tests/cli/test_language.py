@@ -1,0 +1,101 @@
+"""`lengen corpus` and `lengen lm`: from text to a table, and every mistake as one sentence with exit 2."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lengen.cli import main
+
+EXCERPT = Path(__file__).parents[1] / "language" / "tiny_shakespeare.txt"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("language-cli")
+    speeches = EXCERPT.read_text(encoding="utf-8").split("\n\n")
+    lines = [json.dumps({"text": "\n\n".join(speeches[i : i + 12])}) for i in range(0, len(speeches), 12)]
+    (folder / "plays.jsonl").write_text("\n".join(lines))
+    assert main(prepare(folder, "corpus")) == 0
+    assert main(train(folder, "short", "run")) == 0
+    return folder
+
+
+def prepare(folder: Path, out: str, *more: str) -> list[str]:
+    files = ["--files", str(folder / "plays.jsonl"), "--vocab-size", "400"]
+    return ["corpus", "prepare", *files, "--out", str(folder / out), *more]
+
+
+def train(folder: Path, preset: str, out: str, *more: str) -> list[str]:
+    where = ["--corpus", str(folder / "corpus"), "--out", str(folder / out)]
+    return ["lm", "train", "--preset", preset, "--scale", "smoke", *where, *more]
+
+
+def test_from_text_to_a_table(folder, capsys):
+    assert main(train(folder, "short-no-pose", "branched", "--from", str(folder / "run"), "--json")) == 0
+    assert json.loads(capsys.readouterr().out)["step"] == 20
+    rows = ["--lengths", "16,32", "--split", "test", "--out", str(folder / "rows.jsonl")]
+    assert main(["lm", "evaluate", str(folder / "run"), str(folder / "branched"), *rows, "--json"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["arm"] for record in records] == ["short"] * 4 + ["short-no-pose"] * 4
+    assert all(record["low"] <= record["perplexity"] <= record["high"] for record in records)
+    more = ["--encoder.interpolation", "ntk", "--encoder.factor", "2"]
+    assert main(["lm", "evaluate", str(folder / "branched"), *rows, *more]) == 0
+    assert "short-no-pose+ntk" in capsys.readouterr().out
+    assert len((folder / "rows.jsonl").read_text().splitlines()) == 12
+
+
+def test_a_finished_run_is_resumed_to_itself(folder, capsys):
+    before = (folder / "run" / "checkpoint.safetensors").read_bytes()
+    where = ["--corpus", str(folder / "corpus"), "--out", str(folder / "run")]
+    assert main(["lm", "train", "--resume", *where]) == 0
+    assert (folder / "run" / "checkpoint.safetensors").read_bytes() == before
+
+
+def test_what_is_known_by_name(capsys):
+    assert main(["corpus", "list", "--json"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"wikitext-2", "english", "c4"} <= {record["name"] for record in records}
+    assert all(record["licence"] for record in records)
+    assert main(["lm", "presets"]) == 0
+    assert "pose-from-scratch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["corpus", "prepare", "--out", "x"], "which corpus? give either a NAME"),
+        (["corpus", "prepare", "wikitext", "--out", "x"], "did you mean 'wikitext-2'"),
+        (["corpus", "prepare", "c4", "--out", "x"], "say how many with --num-documents"),
+        (["corpus", "prepare", "--files", "{}/none*.txt", "--out", "x"], "names no text"),
+        (["corpus", "prepare", "--files", "{}/plays.jsonl", "--out", "{}/corpus"], "exists already"),
+        (["corpus", "prepare", "--files", "{}/plays.jsonl", "--vocab-size", "9", "--out", "{}/y"], "--vocab-size 9"),
+        (["corpus", "prepare", "--files", "{}/plays.jsonl", "--tokenizer", "no", "--out", "{}/y"], "does not exist"),
+        (["lm", "train", "--preset", "short", "--corpus", "{}", "--out", "{}/y"], "is no prepared corpus"),
+        (["lm", "train", "--preset", "shrt", "--corpus", "{}/corpus", "--out", "{}/y"], "did you mean 'short'"),
+        (["lm", "train", "--corpus", "{}/corpus", "--out", "{}/y"], "nothing to train"),
+        (["lm", "train", "--preset", "short", "--scale", "cpus", "--corpus", "{}/corpus", "--out", "y"], "'cpu'"),
+        (["lm", "train", "--preset", "short", "--corpus", "{}/corpus", "--out", "{}/run"], "already holds a run"),
+        (
+            ["lm", "train", "--preset", "long", "--corpus", "{}/corpus", "--task.jump", "2", "--out", "{}/y"],
+            "no meaning",
+        ),
+        (
+            ["lm", "train", "--preset", "long", "--corpus", "{}/corpus", "--model.width", "30", "--out", "{}/y"],
+            "multiple",
+        ),
+        (["lm", "train", "--resume", "--corpus", "{}/corpus", "--out", "{}/corpus"], "is no run"),
+        (["lm", "evaluate", "{}/corpus", "--out", "{}/r.jsonl"], "is no run"),
+        (["lm", "evaluate", "{}/run", "--lengths", "9000", "--out", "{}/r.jsonl"], "more than 9000 tokens"),
+        (["lm", "evaluate", "{}/run", "--model.width", "9", "--out", "{}/r.jsonl"], "only --encoder"),
+        (["lm", "evaluate", "{}/run", "--lengths", "16", "--out", "{}/no/r.jsonl"], "make it first"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments, message, folder, capsys):
+    assert main([argument.replace("{}", str(folder)) for argument in arguments]) == 2
+    err = capsys.readouterr().err.strip()
+    assert message in err
+    assert err.splitlines()[-1].startswith(f"lengen {arguments[0]}: error: ")
+    assert "Traceback" not in err
+    assert not (folder / "y").exists()
+    assert not (folder / "r.jsonl").exists()

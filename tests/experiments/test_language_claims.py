@@ -1,0 +1,90 @@
+"""The claims of Sec. 5.3 from rows that nobody measured."""
+
+import math
+
+import pytest
+
+from lengen.cli import main
+from lengen.experiments.language_claims import LANGUAGE_CLAIMS
+from lengen.experiments.language_page import language_section
+from lengen.results.perplexity import TABLE1, PerplexityRow, append_perplexity_rows
+
+# Perplexities as the paper has them where it has them.
+LIKE_THE_PAPER = {
+    ("short", 64): 17.59,
+    ("short", 128): 14.74,
+    ("long", 64): 17.62,
+    ("long", 128): 14.49,
+    ("short-no-pose", 64): 17.5,
+    ("short-no-pose", 128): 30.0,
+    ("pose-from-scratch", 64): 18.5,
+    ("pose-from-scratch", 128): 17.0,
+}
+
+
+def made_up(perplexities: dict[tuple[str, int], float], noise: float = 0.01) -> list[PerplexityRow]:
+    rows = []
+    for (preset, length), perplexity in perplexities.items():
+        for measure in ("same-targets", "all-positions"):
+            # Documents differ a lot, in the same way for every model; models differ by a little noise.
+            losses = [10 * (math.log(perplexity) + 0.5 * math.sin(d) + noise * math.cos(d * length)) for d in range(40)]
+            rows.append(
+                PerplexityRow(
+                    preset, "cpu", f"{preset}-s0", preset, 0, 1, 3600.0, "0", None, "english", "test", measure, length,
+                    "same", {}, losses, [10] * 40,
+                )
+            )  # fmt: skip
+    return rows
+
+
+def verdicts(rows: list[PerplexityRow]) -> list[str]:
+    return [claim.judge(rows).verdict for claim in LANGUAGE_CLAIMS]
+
+
+def test_rows_like_the_papers_reproduce_every_claim():
+    assert verdicts(made_up(LIKE_THE_PAPER)) == ["reproduced"] * len(LANGUAGE_CLAIMS)
+
+
+def test_mirrored_rows_reproduce_none():
+    mirrored = {place: 300 / perplexity for place, perplexity in LIKE_THE_PAPER.items()}
+    mirrored["long", 128] = 15.0
+    assert verdicts(made_up(mirrored)) == ["not"] * len(LANGUAGE_CLAIMS)
+
+
+def test_no_rows_are_no_data():
+    assert verdicts([]) == ["no-data"] * len(LANGUAGE_CLAIMS)
+
+
+def test_a_gain_within_the_noise_is_partly():
+    rows = made_up({("short", 64): 17.5, ("short", 128): 17.45}, noise=0.2)
+    judgement = LANGUAGE_CLAIMS[1].judge(rows)
+    assert judgement.verdict == "partly"
+    assert judgement.interval.low < judgement.interval.value < 1 < judgement.interval.high
+
+
+def test_pairing_by_document_is_what_makes_it_visible():
+    """Unpaired, the spread of documents (0.5) would hide a gain of 2 %."""
+    rows = made_up({("short", 64): 17.5, ("short", 128): 17.15})
+    _, low, high = LANGUAGE_CLAIMS[1].judge(rows).interval
+    assert low == pytest.approx(0.98, abs=0.01)
+    assert high < 1
+    shuffled = [row if row.length == 64 else _reversed(row) for row in rows]
+    assert LANGUAGE_CLAIMS[1].judge(shuffled).interval.high > 1
+
+
+def _reversed(row: PerplexityRow) -> PerplexityRow:
+    from dataclasses import replace
+
+    return replace(row, losses=row.losses[::-1])
+
+
+def test_claims_and_page_show_them(tmp_path, capsys):
+    append_perplexity_rows(tmp_path / TABLE1, made_up(LIKE_THE_PAPER))
+    assert main(["claims", "--rows", str(tmp_path)]) == 0
+    assert "reproduced  short-beats-trivial-baseline" in capsys.readouterr().out
+    rows = made_up(LIKE_THE_PAPER)
+    page = language_section(rows)
+    assert f"| short | {rows[0].perplexity:.2f} [" in page
+    assert "**reproduced** — at 128, h_short is within 5%" in page
+    assert "4 models, 4.0 hours" in page
+    assert "Not run yet" in language_section([])

