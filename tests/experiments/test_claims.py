@@ -7,7 +7,6 @@ import pytest
 from lengen.cli import main
 from lengen.experiments.claims import CLAIMS
 from lengen.experiments.figures import FIGURES
-from lengen.experiments.language_claims import LANGUAGE_CLAIMS
 from lengen.results.sweep import append_sweep_rows
 
 from .made_up import as_the_paper_has_it, made_up_rows, mirrored
@@ -56,7 +55,7 @@ def test_the_command_and_the_figures(tmp_path, capsys):
         append_sweep_rows(tmp_path, figure, rows)
     assert main(["claims", "--rows", str(tmp_path), "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert len(lines) == len(CLAIMS) + len(LANGUAGE_CLAIMS)
+    assert [line["claim"] for line in lines[: len(CLAIMS)]] == [claim.name for claim in CLAIMS]
     for line in lines[: len(CLAIMS)]:  # there are no rows of language here
         assert {"claim", "paper_ref", "verdict", "value", "low", "high", "seeds"} <= set(line)
         assert line["verdict"] in VERDICTS

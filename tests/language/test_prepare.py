@@ -125,6 +125,7 @@ def test_text_json_and_parquet_are_read_alike(tmp_path):
         ("a.jsonl.gz", gzip.compress(b'{"text": "a"}')[:-9], "truncated or damaged"),
         ("a.parquet", b"PAR1", "no whole parquet file"),
     ],
+    ids=["other encoding", "cut line", "other field", "cut archive", "cut table"],
 )
 def test_bad_files_are_one_sentence(name, content, message, tmp_path):
     path = tmp_path / name

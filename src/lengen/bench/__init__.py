@@ -30,6 +30,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "sparse-attention": Benchmark(
         "local evaluation, against length and the definition", "lengen.bench.sparse_attention"
     ),
+    "influence": Benchmark("leave-one-out influence, against one pass a token", "lengen.bench.influence"),
     "startup": Benchmark("commands that need no torch, against one second", "lengen.bench.startup"),
     "sweep": Benchmark("four runs on two cores, against one core", "lengen.bench.sweep"),
 }

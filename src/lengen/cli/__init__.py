@@ -26,6 +26,7 @@ COMMANDS = {
     "results": "write the results page from the rows",
     "corpus": "prepare real text for language models",
     "lm": "train language models on short contexts, measure them on long ones",
+    "context": "which past tokens matter to a language model",
     "theory": "check the paper's definitions, theorems and counterexamples",
     "bench": "measure speed as ratios to named peers",
 }

@@ -16,6 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from lengen.experiments.claims import CLAIMS, Claim, Judgement
+    from lengen.experiments.context_claims import context_claims
     from lengen.experiments.figures import FIGURES
     from lengen.experiments.language_claims import LANGUAGE_CLAIMS, LanguageClaim
     from lengen.results.perplexity import TABLE1, read_perplexity_rows
@@ -27,6 +28,7 @@ def run(args: argparse.Namespace) -> int:
     perplexities = read_perplexity_rows(args.rows / TABLE1)
     judged: list[tuple[Claim | LanguageClaim, Judgement]] = [(claim, claim.judge(rows)) for claim in CLAIMS]
     judged += [(claim, claim.judge(perplexities)) for claim in LANGUAGE_CLAIMS]
+    judged += [(claim, claim.judge(rows)) for claim in context_claims(args.rows)]
     for claim, judgement in judged:
         value, low, high = (number if math.isfinite(number) else None for number in judgement.interval)
         if args.json:

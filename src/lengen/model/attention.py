@@ -81,7 +81,7 @@ class Attention(nn.Module):
         num_keys, device = keys.shape[2], keys.device
         if view.slots is None:
             slots = torch.arange(num_tokens, device=device)[None]
-        else:
+        else:  # one mask serves all examples if they stand at the same slots
             slots = view.slots.of_token if view.slots.shared_start is None else view.slots.of_token[:1]
         visible = torch.arange(num_keys, device=device) <= slots[:, None, first_query:, None]
         if view.bias is None:

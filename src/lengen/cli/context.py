@@ -1,0 +1,215 @@
+"""Which past tokens matter to a language model: is its dependence on the far past sparse (Sec. 5.3)?
+
+`analyze` measures, `show` highlights the influential tokens of one example, `figure` draws. Any causal model that
+`transformers` loads from disk will do, and ours.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from lengen.cli.listing import add_json_flag
+
+_EXAMPLES = """examples:
+  lengen context analyze --model models/smollm2 --text speeches.txt --out analyses/speeches
+  lengen context show analyses/speeches --example 3 --html example3.html
+  lengen context figure analyses/speeches --out speeches.png
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EXAMPLES
+    commands = parser.add_subparsers(dest="context_command", metavar="COMMAND", required=True)
+    _configure_analyze(
+        commands.add_parser(
+            "analyze",
+            help="measure leave-one-out influence and the losses of Sec. 5.3",
+            description="Measure, for examples of a text, how much a few influential far tokens recover of what all of "
+            "them give. An interrupted analysis goes on where it was when the command is given again.",
+            epilog="example:\n  lengen context analyze --model MODEL --text FILE --num-examples 100 --out DIR --json",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+    )
+    show = commands.add_parser(
+        "show",
+        help="the text of one example with its influential tokens highlighted",
+        epilog="example:\n  lengen context show DIR --example 3 --html example3.html",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    show.add_argument("folder", type=Path, metavar="DIR", help="the --out of an analysis")
+    show.add_argument("--example", type=int, default=0, metavar="N", help="which one (default 0, the first)")
+    show.add_argument("--html", type=Path, metavar="FILE", help="write a page instead of printing")
+    show.add_argument("--model", type=Path, metavar="PATH", help="where the model is now, if it was moved")
+    show.add_argument("--text", type=Path, metavar="FILE", help="where the text is now, if it was moved")
+    show.add_argument("--overwrite", action="store_true", help="replace a page that is there")
+
+    figure = commands.add_parser(
+        "figure",
+        help="draw Figures 4 and 6 and the curves from rows; no torch needed",
+        description="A row for each analysis: a scatter like Figures 4 and 6, the random control, loss against k.",
+        epilog="example:\n  lengen context figure results/cpu/context/*.jsonl --out context.png",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    figure.add_argument(
+        "analyses", nargs="*", type=Path, metavar="DIR", help="analyses: folders, or their files of rows"
+    )
+    figure.add_argument("--masks", action="store_true", help="draw Figure 5, which needs no analysis")
+    figure.add_argument("--out", type=Path, required=True, metavar="FILE", help=".png, .pdf or .svg")
+    figure.add_argument("--overwrite", action="store_true", help="replace a figure that is there")
+
+
+def _configure_analyze(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model",
+        type=Path,
+        required=True,
+        metavar="PATH",
+        help="a Hugging Face folder, a .gguf file, or a run of ours",
+    )
+    parser.add_argument(
+        "--text", type=Path, required=True, metavar="PATH", help="a UTF-8 file, or a prepared corpus folder"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where rows and summary go")
+    parser.add_argument(
+        "--select-with", type=Path, metavar="PATH", help="another model chooses the tokens (Fig. 6b, c)"
+    )
+    parser.add_argument("--short", type=int, default=64, metavar="L", help="recent tokens, always seen (default 64)")
+    parser.add_argument("--long", type=int, default=128, metavar="L_BAR", help="tokens of an example (default 128)")
+    parser.add_argument("--num-influential", type=int, default=5, metavar="K", help="far tokens unmasked (default 5)")
+    parser.add_argument(
+        "--num-examples", type=int, default=1000, metavar="N", help="windows of the text (default 1000)"
+    )
+    parser.add_argument(
+        "--num-greedy",
+        type=int,
+        default=20,
+        metavar="N",
+        help="greedy forward selection for the first N examples (default 20): it costs K passes a far token",
+    )
+    parser.add_argument("--full-curve", action="store_true", help="every k from 0 to all, instead of 1, 2, 5, 10, …")
+    parser.add_argument(
+        "--max-batch-tokens", type=int, default=2048, metavar="N", help="bounds memory; in one batch (default 2048)"
+    )
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of this process (default 1)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the windows and random tokens (default 0)")
+    add_json_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    commands = {"analyze": _analyze, "show": _show, "figure": _figure}
+    return commands[args.context_command](args)
+
+
+def _analyze(args: argparse.Namespace) -> int:
+    from lengen.context.window import Window
+    from lengen.results import RunFolder
+
+    for flag, least in (("num_influential", 1), ("num_examples", 2), ("max_batch_tokens", 1), ("threads", 1)):
+        if getattr(args, flag) < least:
+            raise ValueError(f"--{flag.replace('_', '-')} {getattr(args, flag)} is too few; use at least {least}")
+    window = Window(args.short, args.long)
+    if args.num_influential > window.num_far:
+        raise ValueError(
+            f"--num-influential {args.num_influential} is more than the {window.num_far} far tokens of "
+            f"--short {args.short} --long {args.long}; use at most {window.num_far}"
+        )
+    from lengen.context.text import read_text
+
+    text = read_text(args.text)
+
+    import torch
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from lengen import __version__
+    from lengen.context.analysis import analyze, check_fits
+    from lengen.context.loading import load_model
+    from lengen.context.selection import curve_points
+    from lengen.context.sources import Sources
+    from lengen.context.summary import summarize
+    from lengen.context.text import draw_examples, encode
+    from lengen.results.context import ContextSettings, read_analysis
+    from lengen.train.record import source_commit
+
+    torch.set_num_threads(args.threads)
+    loaded = load_model(args.model)
+    selector = loaded if args.select_with is None else load_model(args.select_with)
+    for model in (loaded.model, selector.model):
+        check_fits(model, window)
+    tokens = encode(loaded.tokenizer, text)
+    if selector is not loaded and encode(selector.tokenizer, text) != tokens:
+        raise ValueError(
+            f"--select-with {selector.model.name} cuts this text into other tokens than {loaded.model.name}; "
+            "choose two models with one tokenizer"
+        )
+    examples = draw_examples(tokens, text.name, args.long, args.num_examples, args.seed)
+    settings = ContextSettings(
+        loaded.model.name,
+        selector.model.name,
+        text.name,
+        text.sha256,
+        args.short,
+        args.long,
+        args.num_influential,
+        args.num_examples,
+        min(args.num_greedy, args.num_examples),
+        curve_points(window.num_far, args.num_influential, args.full_curve),
+        args.seed,
+    )
+    RunFolder(args.out).create()
+    rows_file = args.out / "rows.jsonl"
+    provenance = {"version": __version__, "commit": source_commit() or "", "torch": torch.__version__}
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("examples", total=args.num_examples)
+        for num_done in analyze(
+            loaded.model, selector.model, examples, settings, args.max_batch_tokens, rows_file, provenance
+        ):
+            progress.update(task, completed=num_done)
+            Sources(str(args.model.resolve()), str(args.text.resolve())).write(args.out)
+            if not console.is_terminal and (num_done % 20 == 0 or num_done == args.num_examples):
+                console.print(f"{num_done}/{args.num_examples} examples", highlight=False)
+    for record in summarize(read_analysis(args.out)):
+        print(json.dumps(record) if args.json else _line(record))
+    return 0
+
+
+def _line(record: dict[str, object]) -> str:
+    parts = [f"{record['num_influential']} by {record['order']:<9}"]
+    for name in ("correlation", "slope", "recovered"):
+        parts.append(f"{name} {record[name]:6.3f} [{record[f'{name}_low']:.3f}, {record[f'{name}_high']:.3f}]")
+    return "  ".join([*parts, f"{record['num_examples']} examples"])
+
+
+def _show(args: argparse.Namespace) -> int:
+    from lengen.context.show import page_of, pieces_of, print_pieces
+    from lengen.results.context import read_analysis
+    from lengen.results.store import write_atomically
+
+    analysis = read_analysis(args.folder)
+    by_number = {row.example: row for row in analysis.rows}
+    if args.example not in by_number:
+        raise ValueError(f"--example {args.example} is not in {args.folder}; it has {len(by_number)} examples, from 0")
+    if args.html is not None and args.html.exists() and not args.overwrite:
+        raise ValueError(f"{args.html} exists already; choose another --html or add --overwrite")
+    row = by_number[args.example]
+    pieces = pieces_of(analysis.settings, row, args.folder, args.model, args.text)
+    if args.html is None:
+        print_pieces(analysis.settings, row, pieces)
+    else:
+        write_atomically(args.html, page_of(analysis.settings, row, pieces).encode())
+        print(args.html)
+    return 0
+
+
+def _figure(args: argparse.Namespace) -> int:
+    from lengen.figures.context import draw_analyses, draw_masks
+    from lengen.figures.length_curves import save_figure
+    from lengen.results.context import read_analysis
+
+    if args.masks == bool(args.analyses):
+        raise ValueError("give analyses to draw, or --masks for Figure 5; not both and not neither")
+    figure = draw_masks() if args.masks else draw_analyses([read_analysis(path) for path in args.analyses])
+    save_figure(figure, args.out, args.overwrite)
+    print(args.out)
+    return 0

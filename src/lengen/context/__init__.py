@@ -1,0 +1,1 @@
+"""Which past tokens matter: leave-one-out influence and context sparsity (Sec. 5.3), for our models and any other."""

@@ -1,0 +1,122 @@
+"""The analysis of Sec. 5.3: L_short, L_long and L_short,sparse for every example, with baselines and curves."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jaxtyping import Int
+from torch import Tensor
+
+from lengen.context.causal_model import CausalModel
+from lengen.context.influence import leave_one_out
+from lengen.context.selection import at_random, by_influence, greedily, most_attended, most_recent
+from lengen.context.subsets import subset_losses
+from lengen.context.text import Examples
+from lengen.context.window import Window
+from lengen.results.context import (
+    ORDERS,
+    ContextRow,
+    ContextSettings,
+    GreedySelection,
+    append_rows,
+    read_analysis,
+    start_analysis,
+)
+
+EXAMPLES_AT_ONCE = 4  # they share batches; what an interrupted analysis loses at most
+
+
+def analyze(
+    model: CausalModel,
+    selector: CausalModel,
+    examples: Examples,
+    settings: ContextSettings,
+    max_batch_tokens: int,
+    rows_file: Path,
+    provenance: dict[str, str],
+) -> Iterator[int]:
+    """Append a row for each example that has none yet; yields how many there are, as they come."""
+    done = _rows_done(rows_file, settings, provenance)
+    yield len(done)
+    missing = [example for example in range(settings.num_examples) if example not in done]
+    for first in range(0, len(missing), EXAMPLES_AT_ONCE):
+        part = missing[first : first + EXAMPLES_AT_ONCE]
+        append_rows(
+            rows_file, _rows_of(model, selector, part, examples.starts, examples.tokens, settings, max_batch_tokens)
+        )
+        yield len(done) + first + len(part)
+
+
+def check_fits(model: CausalModel, window: Window) -> None:
+    if model.max_tokens is not None and model.max_tokens < window.num_inputs:
+        raise ValueError(
+            f"the model {model.name} reads {model.max_tokens} tokens at most, and --long {window.long} needs "
+            f"{window.num_inputs}; use --long {model.max_tokens + 1} or less"
+        )
+
+
+def _rows_done(rows_file: Path, settings: ContextSettings, provenance: dict[str, str]) -> set[int]:
+    if not rows_file.exists():
+        start_analysis(rows_file, settings, provenance)
+        return set()
+    analysis = read_analysis(rows_file)
+    for name, value in vars(settings).items():
+        if (before := getattr(analysis.settings, name)) != value:
+            raise ValueError(
+                f"{rows_file.parent} holds an analysis with {name}={before}, and this one has {name}={value}; "
+                "choose another --out"
+            )
+    return {row.example for row in analysis.rows}
+
+
+def _rows_of(
+    model: CausalModel,
+    selector: CausalModel,
+    numbers: Sequence[int],
+    starts: Int[Tensor, " N"],
+    tokens: Int[Tensor, "N L"],
+    settings: ContextSettings,
+    max_batch_tokens: int,
+) -> list[ContextRow]:
+    window = Window(settings.short, settings.long)
+    examples = tokens[list(numbers)]
+    losses_without = leave_one_out(selector, examples, window, max_batch_tokens)
+    everything = frozenset(range(window.num_far))
+    complete = [(row, everything) for row in range(len(numbers))]
+    losses_with_all = subset_losses(selector, examples, window, complete, max_batch_tokens)
+    attended = most_attended(selector, examples, window)
+    orders = [  # by example, then in the order of ORDERS
+        {
+            "influence": by_influence(losses_without[row]),
+            "random": at_random(window.num_far, settings.seed, number),
+            "attended": attended[row],
+            "recent": most_recent(window.num_far),
+        }
+        for row, number in enumerate(numbers)
+    ]
+    subsets = [
+        (row, frozenset(order[name][:size]))
+        for row, order in enumerate(orders)
+        for name in ORDERS
+        for size in (0, *settings.curve, window.num_far)
+    ]
+    losses = subset_losses(model, examples, window, subsets, max_batch_tokens).view(len(numbers), len(ORDERS), -1)
+    rows = []
+    for row, number in enumerate(numbers):
+        greedy = None
+        if number < settings.num_greedy:
+            chosen = greedily(selector, examples[row], window, settings.num_influential, max_batch_tokens)
+            grown = [(row, frozenset(chosen[: size + 1])) for size in range(len(chosen))]
+            greedy = GreedySelection(chosen, subset_losses(model, examples, window, grown, max_batch_tokens).tolist())
+        rows.append(
+            ContextRow(
+                example=number,
+                start=int(starts[number]),
+                loss_short=float(losses[row, 0, 0]),
+                loss_long=float(losses[row, 0, -1]),
+                influential=orders[row]["influence"][: settings.num_influential],
+                influence=(losses_without[row] - losses_with_all[row]).tolist(),
+                losses={name: losses[row, index, 1:-1].tolist() for index, name in enumerate(ORDERS)},
+                greedy=greedy,
+            )
+        )
+    return rows

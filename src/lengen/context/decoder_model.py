@@ -1,0 +1,80 @@
+"""Our own decoder."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lengen.context.causal_model import CausalModel, Prefix
+from lengen.model.cache import KVCache
+from lengen.model.decoder import Decoder
+from lengen.positions.encode import Rotation
+
+
+class DecoderModel(CausalModel):
+    first_position_id = 1  # 0 is reserved by the assigners
+
+    def __init__(self, decoder: Decoder, name: str) -> None:
+        self.decoder, self.name = decoder.eval(), name
+        self.vocab_size = decoder.embedding.num_embeddings
+        self.max_tokens = decoder.scheme.num_ids - 1
+
+    @torch.inference_mode()
+    def read(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Prefix:
+        cache = self._new_cache(len(token_ids), token_ids.shape[1])
+        self._logits(token_ids, position_ids, cache, first_slot=0)
+        return Prefix(position_ids, tuple(cache.keys), tuple(cache.values))
+
+    @torch.inference_mode()
+    def last_logits(
+        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], prefix: Prefix | None = None
+    ) -> Float[Tensor, "B V"]:
+        if prefix is None or prefix.position_ids.shape[1] == 0:
+            return self.decoder(token_ids, position_ids, first_target=token_ids.shape[1] - 1).token_logits[:, 0]
+        num_read = prefix.position_ids.shape[1]
+        cache = self._new_cache(len(token_ids), num_read + token_ids.shape[1])
+        cache.ids[:, :num_read] = prefix.position_ids
+        for store, read in zip([*cache.keys, *cache.values], [*prefix.keys, *prefix.values], strict=True):
+            store[:, :, :num_read] = read
+        return self._logits(token_ids, position_ids, cache, num_read)
+
+    @torch.inference_mode()
+    def last_attention(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        """From the queries of the last slot, seen on their way into attention, and the keys of the cache."""
+        config, encoder = self.decoder.config, self.decoder.encoder
+        queries: list[Tensor] = []
+
+        def note(module: torch.nn.Module, inputs: Any, output: Tensor) -> None:
+            queries.append(output[:, -1:])
+
+        names = [f"blocks.{layer}.attention.query" for layer in range(config.num_layers)]
+        handles = [self.decoder.get_submodule(name).register_forward_hook(note) for name in names]
+        try:
+            cache = self._new_cache(len(token_ids), token_ids.shape[1])
+            self._logits(token_ids[:, :-1], position_ids[:, :-1], cache, first_slot=0)
+            queries.clear()
+            self._logits(token_ids[:, -1:], position_ids[:, -1:], cache, first_slot=token_ids.shape[1] - 1)
+        finally:
+            for handle in handles:
+                handle.remove()
+        rotation: Rotation | None = encoder.rotation(position_ids[:, -1:])
+        bias = encoder.bias(position_ids[:, -1:], position_ids)
+        total = torch.zeros(token_ids.shape)
+        for query, keys in zip(queries, cache.keys, strict=True):
+            by_head = query.view(len(token_ids), 1, config.num_heads, config.head_size).transpose(1, 2)
+            turned = by_head if rotation is None else rotation.apply(by_head)
+            scores = turned @ keys.transpose(-1, -2) / config.head_size**0.5
+            total += (scores if bias is None else scores + bias).softmax(-1)[:, :, 0].mean(1)
+        return total / config.num_layers
+
+    def _new_cache(self, batch_size: int, num_slots: int) -> KVCache:
+        return KVCache(self.decoder.config, batch_size, num_slots, self.decoder.embedding.weight)
+
+    def _logits(
+        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], cache: KVCache, first_slot: int
+    ) -> Float[Tensor, "B V"]:
+        num_tokens = token_ids.shape[1]
+        slots = torch.arange(first_slot, first_slot + num_tokens).expand(token_ids.shape)
+        output = self.decoder(token_ids, position_ids, first_target=num_tokens - 1, slots=slots, cache=cache)
+        return output.token_logits[:, 0]

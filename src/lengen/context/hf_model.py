@@ -1,0 +1,114 @@
+"""Any causal language model of `transformers`."""
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lengen.context.causal_model import CausalModel, Prefix
+
+PROBE_SHARE = 0.01  # of a token's effect: rounding is far below it, an ignored mask or id far above
+
+
+class HuggingFaceModel(CausalModel):
+    """Every call passes a mask of ones: without one, transformers takes a jump in the ids for a new packed sequence
+    and silently cuts attention across it."""
+
+    first_position_id = 0
+
+    def __init__(self, model: Any, name: str) -> None:
+        accepted = inspect.signature(model.forward).parameters
+        missing = [argument for argument in ("attention_mask", "position_ids") if argument not in accepted]
+        if missing:
+            raise ValueError(
+                f"the model {name} ({type(model).__name__}) takes no {' and no '.join(missing)}, so a token cannot be "
+                "masked out with the ids of the others kept; choose a model that does (Llama, GPT-NeoX, GPT-2, OLMo, …)"
+            )
+        self.model, self.name = model.eval(), name
+        self._head_arguments = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+        text_config = model.config.get_text_config(decoder=True)
+        self.vocab_size = model.get_input_embeddings().num_embeddings
+        limits = [getattr(text_config, field, None) for field in ("max_position_embeddings", "sliding_window")]
+        self.max_tokens = min((limit for limit in limits if limit), default=None)
+        self._check_masking()
+
+    @torch.inference_mode()
+    def read(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Prefix:
+        from transformers import DynamicCache
+
+        cache = DynamicCache()
+        self._forward(token_ids, position_ids, cache)
+        return Prefix(
+            position_ids,
+            tuple(layer.keys for layer in cache.layers),
+            tuple(layer.values for layer in cache.layers),
+        )
+
+    @torch.inference_mode()
+    def last_logits(
+        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], prefix: Prefix | None = None
+    ) -> Float[Tensor, "B V"]:
+        return self._forward(token_ids, position_ids, _as_cache(prefix)).logits[:, -1]
+
+    @torch.inference_mode()
+    def last_attention(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+        prefix = self.read(token_ids[:, :-1], position_ids[:, :-1])
+        with self._eager_attention():  # the fused kernels do not say where they attend
+            output = self._forward(token_ids[:, -1:], position_ids[:, -1:], _as_cache(prefix), output_attentions=True)
+        return torch.stack([weights[:, :, 0].float().mean(1) for weights in output.attentions]).mean(0)
+
+    def _forward(
+        self,
+        token_ids: Int[Tensor, "B T"],
+        position_ids: Int[Tensor, "B T"],
+        cache: Any,
+        **arguments: bool,
+    ) -> Any:
+        num_cached = 0 if cache is None else cache.get_seq_length()
+        return self.model(
+            input_ids=token_ids,
+            position_ids=position_ids,
+            attention_mask=token_ids.new_ones((len(token_ids), num_cached + token_ids.shape[1])),
+            past_key_values=cache,
+            use_cache=cache is not None,
+            **self._head_arguments,
+            **arguments,
+        )
+
+    @contextmanager
+    def _eager_attention(self) -> Iterator[None]:
+        before = self.model.config._attn_implementation
+        self.model.set_attn_implementation("eager")
+        try:
+            yield
+        finally:
+            self.model.set_attn_implementation(before)
+
+    @torch.inference_mode()
+    def _check_masking(self) -> None:
+        """An argument that is accepted may still be ignored: mask a token out, and leave it out, and compare."""
+        num_tokens = min(6, self.vocab_size - 1, self.max_tokens or 6)
+        token_ids = torch.arange(1, num_tokens + 1)[None]
+        mask, position_ids = torch.ones_like(token_ids), torch.arange(num_tokens)[None]
+        mask[:, 1] = 0
+        kept = mask[0].bool()
+        masked = self.model(input_ids=token_ids, attention_mask=mask, position_ids=position_ids).logits[:, -1]
+        omitted = self.last_logits(token_ids[:, kept], position_ids[:, kept])
+        effect = (masked - self.last_logits(token_ids, position_ids)).abs().max()
+        if not (masked - omitted).abs().max() < PROBE_SHARE * effect:
+            raise ValueError(
+                f"the model {self.name} ({type(self.model).__name__}) takes a mask and position ids but does not heed "
+                "them: masking a token differs from leaving it out; choose a model with plain causal attention"
+            )
+
+
+def _as_cache(prefix: Prefix | None) -> Any:
+    from transformers import DynamicCache
+
+    if prefix is None or prefix.position_ids.shape[1] == 0:
+        return None
+    return DynamicCache(list(zip(prefix.keys, prefix.values, strict=True)))

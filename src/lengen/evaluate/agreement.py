@@ -1,0 +1,66 @@
+"""Do two gains agree, example by example? Correlation, slope and share, with bootstrap intervals over examples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lengen.evaluate.intervals import CONFIDENCE, Interval
+from lengen.seeding import rng_for
+
+NUM_RESAMPLES = 2000
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    num_examples: int
+    correlation: Interval  # Pearson's
+    slope: Interval  # of the sparse gain on the full one, by least squares
+    recovered: Interval  # the mean sparse gain as a share of the mean full one
+
+
+def agreement(full: Sequence[float], sparse: Sequence[float]) -> Agreement:
+    """How the gain from a few far tokens follows the gain from all of them."""
+    if len(full) != len(sparse) or len(full) < 2:
+        raise ValueError(f"agreement needs two gains an example and two examples; got {len(full)} and {len(sparse)}")
+    x, y = np.asarray(full, dtype=np.float64), np.asarray(sparse, dtype=np.float64)
+    resampled = rng_for(0, "context/bootstrap").integers(0, len(x), (NUM_RESAMPLES, len(x)))
+    return Agreement(
+        len(x),
+        *(_interval(statistic, x, y, resampled) for statistic in (_correlations, _slopes, _shares)),
+    )
+
+
+def _interval(
+    statistic: Callable[[Floats, Floats], Floats], x: Floats, y: Floats, resampled: NDArray[np.int64]
+) -> Interval:
+    tail = (1 - CONFIDENCE) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):  # a resample may have no spread
+        value = float(statistic(x[None], y[None])[0])
+        values = statistic(x[resampled], y[resampled])
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return Interval(value, float("nan"), float("nan"))
+    low, high = np.quantile(finite, [tail, 1 - tail])
+    return Interval(value, float(low), float(high))
+
+
+def _moments(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+    x, y = x - x.mean(1, keepdims=True), y - y.mean(1, keepdims=True)
+    return (x * x).mean(1), (y * y).mean(1), (x * y).mean(1)
+
+
+def _correlations(x: Floats, y: Floats) -> Floats:
+    x_variance, y_variance, covariance = _moments(x, y)
+    return covariance / np.sqrt(x_variance * y_variance)
+
+
+def _slopes(x: Floats, y: Floats) -> Floats:
+    x_variance, _, covariance = _moments(x, y)
+    return covariance / x_variance
+
+
+def _shares(x: Floats, y: Floats) -> Floats:
+    return y.mean(1) / x.mean(1)

@@ -1,0 +1,93 @@
+"""What Sec. 5.3 says of context sparsity, judged on the rows of `lengen context analyze`.
+
+The thresholds are ours. They were fixed before any row of our own models was seen, and after a trial of four examples
+of SmolLM2. Intervals are bootstrap over examples: one model of each kind is trained, as in the paper.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lengen.evaluate.agreement import agreement
+from lengen.evaluate.intervals import Interval
+from lengen.experiments.claims import NO_DATA, Claim, Judgement, Rows, Verdict
+from lengen.results.context import Analysis, read_analysis
+
+MIN_EXAMPLES = 100
+NEAR_SLOPE = (0.75, 1.25)  # "near the diagonal", with
+NEAR_CORRELATION = 0.8
+PARTIAL_SLOPE = (0.5, 1.5)
+PARTIAL_CORRELATION = 0.6
+FAR_SLOPE = 0.5  # the control: below it
+
+OWN = {  # file of rows: place in the paper, words
+    "short": ("Sec. 5.3, Fig. 4", "h_short, tokens chosen by h_short"),
+    "long": ("Sec. 5.3, Fig. 6a", "h_long, tokens chosen by h_long"),
+    "long-by-short": ("Sec. 5.3, Fig. 6b", "h_long, tokens chosen by h_short"),
+    "short-by-long": ("Sec. 5.3, Fig. 6c", "h_short, tokens chosen by h_long"),
+}
+PRETRAINED = {
+    f"smollm2-{text}-{lengths}": ("beyond the paper", f"SmolLM2-135M on {words}, {lengths.replace('-', ' → ')}")
+    for text, words in (("wikitext", "WikiText-2"), ("speeches", "speeches"))
+    for lengths in ("64-128", "128-256")
+}
+
+
+def context_claims(folder: Path) -> list[Claim]:
+    """The claims, to be judged on the analyses in `folder`/context; those that are missing have no data."""
+    claims = []
+    for name, (paper_ref, words) in (OWN | PRETRAINED).items():
+        path = folder / "context" / f"{name}.jsonl"
+        claims += [
+            Claim(
+                f"sparse-context-{name}",
+                paper_ref,
+                f"few far tokens recover what all give: near the diagonal ({words})",
+                _judged(path, near_the_diagonal),
+            ),
+            Claim(
+                f"random-tokens-{name}",
+                "control" if name in OWN else paper_ref,
+                f"as many random far tokens do not: far from the diagonal ({words})",
+                _judged(path, random_is_far),
+            ),
+        ]
+    return claims
+
+
+def near_the_diagonal(analysis: Analysis) -> Judgement:
+    """Slope and correlation of the gain from k influential tokens on the gain from all."""
+    found = agreement(analysis.gains_long(), analysis.gains_sparse("influence"))
+    slope, correlation = found.slope, found.correlation
+    verdict: Verdict = "not"
+    if _within(slope, NEAR_SLOPE) and correlation.low >= NEAR_CORRELATION:
+        verdict = "reproduced"
+    elif _within(slope, PARTIAL_SLOPE) and correlation.low >= PARTIAL_CORRELATION:
+        verdict = "partly"
+    note = (
+        f"slope; correlation {correlation.value:.2f} [{correlation.low:.2f}, {correlation.high:.2f}], "
+        f"{found.num_examples} examples"
+    )
+    return Judgement(verdict, slope, 1, note)
+
+
+def random_is_far(analysis: Analysis) -> Judgement:
+    """The control's slope, which has to be small, and below that of the influential tokens."""
+    control = agreement(analysis.gains_long(), analysis.gains_sparse("random"))
+    chosen = agreement(analysis.gains_long(), analysis.gains_sparse("influence"))
+    is_below = control.slope.high < chosen.slope.low
+    verdict: Verdict = "reproduced" if is_below and control.slope.high < FAR_SLOPE else "partly" if is_below else "not"
+    return Judgement(verdict, control.slope, 1, f"slope; {chosen.slope.value:.2f} with the influential ones")
+
+
+def _judged(path: Path, judge: Callable[[Analysis], Judgement]) -> Callable[[Rows], Judgement]:
+    def judged(rows: Rows) -> Judgement:
+        if not path.is_file():
+            return NO_DATA
+        analysis = read_analysis(path)
+        return judge(analysis) if len(analysis.rows) >= MIN_EXAMPLES else NO_DATA
+
+    return judged
+
+
+def _within(interval: Interval, bounds: tuple[float, float]) -> bool:
+    return bounds[0] <= interval.low and interval.high <= bounds[1]

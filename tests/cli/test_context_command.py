@@ -1,0 +1,327 @@
+"""`lengen context`: a whole analysis on a tiny model, resumed, shown and drawn; and one sentence for bad input."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+from lengen.cli import main
+from lengen.context import analysis as analysis_module
+from lengen.model.config import ModelConfig
+from lengen.model.decoder import Decoder
+from lengen.positions.assign import Contiguous
+from lengen.positions.scheme import Rope, Scheme
+from lengen.results.context import ORDERS, read_analysis
+
+WORDS = [f"word{number}" for number in range(40)]
+SMALL = ["--short", "6", "--long", "16", "--num-influential", "3", "--num-greedy", "2"]
+
+
+def save_model(folder: Path, seed: int = 0, vocab_size: int = 50, max_tokens: int = 32) -> Path:
+    torch.manual_seed(seed)
+    config = GPT2Config(
+        vocab_size=vocab_size,
+        n_embd=16,
+        n_layer=2,
+        n_head=2,
+        n_positions=max_tokens,
+        initializer_range=0.5,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    save_tokenizer(folder)
+    return folder
+
+
+def our_tokenizer() -> Tokenizer:
+    tokenizer = Tokenizer(models.WordLevel({"?": 0, **{word: i for i, word in enumerate(WORDS, 1)}}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return tokenizer
+
+
+def save_tokenizer(folder: Path) -> None:
+    PreTrainedTokenizerFast(tokenizer_object=our_tokenizer(), unk_token="?").save_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return save_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    generator = torch.Generator().manual_seed(3)
+    numbers = torch.randint(0, len(WORDS), (400,), generator=generator).tolist()
+    path = tmp_path_factory.mktemp("texts") / "words.txt"
+    path.write_text(" <b>& ".join(WORDS[number] for number in numbers[:5]) + " ")
+    with path.open("a") as file:
+        file.write(" ".join(WORDS[number] for number in numbers))
+    return path
+
+
+@pytest.fixture
+def analysis(model, text, tmp_path, capsys) -> Path:
+    out = tmp_path / "analysis"
+    assert main(["context", "analyze", *arguments(model, text, out)]) == 0
+    capsys.readouterr()
+    return out
+
+
+def arguments(model: Path, text: Path, out: Path, num_examples: int = 10) -> list[str]:
+    return ["--model", str(model), "--text", str(text), "--out", str(out), "--num-examples", str(num_examples), *SMALL]
+
+
+def test_rows_hold_what_the_paper_defines(analysis):
+    found = read_analysis(analysis)
+    assert found.settings.curve == (0, 1, 2, 3, 5, 9)
+    assert len(found.rows) == 10
+    for row in found.rows:
+        assert len(row.influence) == found.settings.num_far == 9
+        assert sorted(row.influential, key=lambda token: -row.influence[token]) == row.influential
+        assert max(row.influence) == row.influence[row.influential[0]]
+        for order in ORDERS:
+            assert row.losses[order][0] == row.loss_short
+            assert row.losses[order][-1] == row.loss_long
+        assert (row.greedy is not None) == (row.example < 2)
+        if row.greedy is not None:
+            assert len(set(row.greedy.tokens)) == len(row.greedy.losses) == 3
+            assert row.greedy.losses[0] <= min(row.losses[order][1] for order in ORDERS) + 1e-4
+    assert "word" not in (analysis / "rows.jsonl").read_text().replace("words.txt", "")
+    assert str(analysis.parent) not in (analysis / "rows.jsonl").read_text()
+
+
+def test_the_full_curve_has_every_point(model, text, tmp_path, capsys):
+    code = main(["context", "analyze", *arguments(model, text, tmp_path / "a", 2), "--full-curve", "--json"])
+    assert code == 0
+    assert read_analysis(tmp_path / "a").settings.curve == tuple(range(10))
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["order"] for record in records] == [*ORDERS, "greedy"]
+    assert {"correlation", "correlation_low", "slope", "recovered_high", "mean_loss_long"} <= set(records[0])
+
+
+def test_an_interrupted_analysis_goes_on(model, text, analysis, tmp_path, capsys, monkeypatch):
+    out, real, calls = tmp_path / "again", analysis_module._rows_of, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(analysis_module, "_rows_of", interrupted)
+    assert main(["context", "analyze", *arguments(model, text, out)]) == 130
+    with (out / "rows.jsonl").open("a") as file:
+        file.write('{"example": 4, "sta')  # a line cut short
+    monkeypatch.setattr(analysis_module, "_rows_of", real)
+    assert len(read_analysis(out).rows) == 4
+    assert main(["context", "analyze", *arguments(model, text, out)]) == 0
+    assert read_analysis(out) == read_analysis(analysis)
+    before = (out / "rows.jsonl").read_bytes()
+    assert main(["context", "analyze", *arguments(model, text, out)]) == 0  # nothing left to do
+    assert (out / "rows.jsonl").read_bytes() == before
+
+
+def test_fewer_examples_are_the_first_of_many(model, text, analysis, tmp_path):
+    assert main(["context", "analyze", *arguments(model, text, tmp_path / "few", 3)]) == 0
+    few, many = read_analysis(tmp_path / "few"), read_analysis(analysis)
+    assert few.rows == many.rows[:3]
+
+
+def test_another_model_may_select(model, text, analysis, tmp_path):
+    other = save_model(tmp_path / "other", seed=1)
+    for out, flags in (("cross", ["--select-with", str(other)]), ("same", ["--select-with", str(model)])):
+        assert main(["context", "analyze", *arguments(model, text, tmp_path / out), *flags]) == 0
+    plain, cross, same = (read_analysis(path) for path in (analysis, tmp_path / "cross", tmp_path / "same"))
+    assert same.rows == plain.rows
+    assert [row.loss_long for row in cross.rows] == [row.loss_long for row in plain.rows]
+    assert [row.influential for row in cross.rows] != [row.influential for row in plain.rows]
+    assert main(["context", "analyze", *arguments(other, text, tmp_path / "theirs")]) == 0
+    theirs = read_analysis(tmp_path / "theirs")
+    assert [row.influential for row in cross.rows] == [row.influential for row in theirs.rows]
+
+
+def test_show(analysis, capsys, tmp_path):
+    assert main(["context", "show", str(analysis), "--example", "3"]) == 0
+    shown = capsys.readouterr().out
+    row = read_analysis(analysis).rows[3]
+    assert f"(token {row.influential[0]}): loss {row.influence[row.influential[0]]:+.3f} without it" in shown
+    page = tmp_path / "page.html"
+    start = next(row.example for row in read_analysis(analysis).rows)
+    assert main(["context", "show", str(analysis), "--example", str(start), "--html", str(page)]) == 0
+    html = page.read_text()
+    assert html.count('class="far influential"') == 3
+    assert html.count("<span") == 16
+    assert "<script" not in html
+    assert "http" not in html
+    assert main(["context", "show", str(analysis), "--html", str(page)]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_a_page_escapes_the_text(model, text, tmp_path, capsys):
+    """All windows, so that the one with tags is among them."""
+    out = tmp_path / "all"
+    assert main(["context", "analyze", *arguments(model, text, out, 25)]) == 0
+    first = next(row.example for row in read_analysis(out).rows if row.start == 0)
+    assert main(["context", "show", str(out), "--example", str(first), "--html", str(tmp_path / "p.html")]) == 0
+    page = (tmp_path / "p.html").read_text()
+    assert "&lt;" in page
+    assert "<b>" not in page
+
+
+def test_show_refuses_another_text(analysis, tmp_path, capsys):
+    other = tmp_path / "other.txt"
+    other.write_text("word1 word2")
+    assert main(["context", "show", str(analysis), "--text", str(other)]) == 2
+    assert "checksum differs" in capsys.readouterr().err
+    assert main(["context", "show", str(analysis), "--example", "77"]) == 2
+    assert "it has 10 examples" in capsys.readouterr().err
+
+
+def test_figures_need_no_torch(analysis, tmp_path):
+    script = (
+        "import sys; sys.modules['torch'] = None; from lengen.cli import main; "
+        f"code = main(['context', 'figure', {str(analysis)!r}, {str(analysis / 'rows.jsonl')!r}, "
+        f"'--out', {str(tmp_path / 'a.png')!r}]); "
+        f"sys.exit(code or main(['context', 'figure', '--masks', '--out', {str(tmp_path / 'b.svg')!r}]))"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "b.svg").read_text()
+
+
+# Bad input: one sentence, exit 2, nothing written
+
+
+def failure(capsys, *flags: str) -> str:
+    assert main(["context", *flags]) == 2
+    error = capsys.readouterr().err.strip()
+    assert len(error.splitlines()) == 1, error
+    assert error.startswith("lengen context: error: ")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"word1 word2 word3", "has 3 tokens in a row, fewer than --long 16; give a longer text"),
+        (b"  \n ", "is empty"),
+        (b"caf\xe9 word1", "is not UTF-8 (byte 3)"),
+        (b"word1 " * 40, "--num-examples 10 is more than the 2 windows"),
+    ],
+)
+def test_bad_texts(content, message, model, tmp_path, capsys):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    assert message in failure(capsys, "analyze", *arguments(model, path, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--num-influential", "10"], "--num-influential 10 is more than the 9 far tokens"),
+        (["--num-influential", "0"], "--num-influential 0 is too few"),
+        (["--long", "7"], "--long 7 leaves no far token"),
+        (["--long", "40"], "reads 32 tokens at most, and --long 40 needs 39; use --long 33 or less"),
+        (["--text", "nowhere.txt"], "there is no text nowhere.txt"),
+        (["--model", "nowhere"], "nowhere is no model"),
+        (["--max-batch-tokens", "0"], "--max-batch-tokens 0 is too few"),
+        (["--num-examples", "1"], "--num-examples 1 is too few"),
+    ],
+)
+def test_bad_settings(flags, message, model, text, tmp_path, capsys):
+    assert message in failure(capsys, "analyze", *arguments(model, text, tmp_path / "out"), *flags)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_longest_context_that_fits_is_taken(model, text, tmp_path):
+    assert main(["context", "analyze", *arguments(model, text, tmp_path / "out", 2), "--long", "33"]) == 0
+
+
+def test_a_tokenizer_too_large_for_its_model(text, tmp_path, capsys):
+    small = save_model(tmp_path / "small", vocab_size=30)
+    error = failure(capsys, "analyze", *arguments(small, text, tmp_path / "out"))
+    assert "the tokenizer of small has 41 tokens and the model 30" in error
+
+
+def test_a_model_without_position_ids(text, tmp_path, capsys):
+    config = BloomConfig(vocab_size=50, hidden_size=16, n_layer=1, n_head=2)
+    BloomForCausalLM(config).save_pretrained(tmp_path / "bloom")
+    save_tokenizer(tmp_path / "bloom")
+    capsys.readouterr()
+    error = failure(capsys, "analyze", *arguments(tmp_path / "bloom", text, tmp_path / "out"))
+    assert "the model bloom (BloomForCausalLM) takes no position_ids" in error
+
+
+def test_a_damaged_model(model, text, tmp_path, capsys):
+    broken = save_model(tmp_path / "broken")
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    assert "transformers cannot load" in failure(capsys, "analyze", *arguments(broken, text, tmp_path / "out"))
+
+
+def test_other_settings_do_not_mix(model, text, analysis, capsys):
+    error = failure(capsys, "analyze", *arguments(model, text, analysis), "--seed", "1")
+    assert "holds an analysis with seed=0, and this one has seed=1; choose another --out" in error
+
+
+def test_no_analysis(tmp_path, capsys):
+    assert "holds no analysis" in failure(capsys, "show", str(tmp_path))
+    (tmp_path / "rows.jsonl").write_text('{"settings": {}}\n')
+    assert "is no analysis of this version" in failure(capsys, "figure", str(tmp_path), "--out", "a.png")
+    assert "give analyses to draw, or --masks" in failure(capsys, "figure", "--out", "a.png")
+
+
+# Our own models and corpora, through the two functions of lengen.language that the analysis uses
+
+
+@pytest.fixture
+def own_run(tmp_path, monkeypatch) -> Path:
+    scheme = Scheme(Contiguous(max_position_id=15), Rope())
+    decoder = Decoder(ModelConfig(num_layers=2, num_heads=2, width=16), scheme, 41).initialize(0)
+    language = ModuleType("lengen.language")
+    monkeypatch.setattr(language, "load_language_model", lambda path: (decoder, our_tokenizer(), None), raising=False)
+    monkeypatch.setitem(sys.modules, "lengen.language", language)
+    folder = tmp_path / "h_short"
+    folder.mkdir()
+    (folder / "run.json").write_text("{}")
+    return folder
+
+
+def test_our_models_are_analysed_too(own_run, text, tmp_path, capsys):
+    assert main(["context", "analyze", *arguments(own_run, text, tmp_path / "out")]) == 0
+    assert read_analysis(tmp_path / "out").settings.model == "h_short"
+    assert main(["context", "show", str(tmp_path / "out")]) == 0
+    error = failure_after(capsys, "analyze", *arguments(own_run, text, tmp_path / "two"), "--long", "17")
+    assert "the model h_short reads 15 tokens at most" in error
+
+
+def failure_after(capsys, *flags: str) -> str:
+    capsys.readouterr()
+    return failure(capsys, *flags)
+
+
+def test_a_prepared_corpus_gives_its_test_documents(model, text, tmp_path, monkeypatch):
+    lines = [text.read_text(), "word1 word2"]
+    tokenizer = our_tokenizer()
+    documents = [tokenizer.encode(line).ids for line in lines]
+    test = SimpleNamespace(stamp=SimpleNamespace(documents=2), document=lambda index: documents[index])
+    corpus = SimpleNamespace(
+        stamp=SimpleNamespace(name="words"), split=lambda split: {"test": test}[split], tokenizer=lambda: tokenizer
+    )
+    packed = ModuleType("lengen.language.packed")
+    monkeypatch.setattr(packed, "PackedCorpus", SimpleNamespace(open=lambda path: corpus), raising=False)
+    monkeypatch.setitem(sys.modules, "lengen.language", ModuleType("lengen.language"))
+    monkeypatch.setitem(sys.modules, "lengen.language.packed", packed)
+    (tmp_path / "corpus").mkdir()
+    assert main(["context", "analyze", *arguments(model, tmp_path / "corpus", tmp_path / "out")]) == 0
+    found = read_analysis(tmp_path / "out")
+    assert found.settings.text == "words"
+    assert len(found.rows) == 10
