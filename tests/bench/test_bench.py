@@ -27,6 +27,7 @@ ROW = BenchRow.of("startup", "lengen --help", "1 s", Spread(0.5, 0.4, 0.6), targ
 def test_the_readme_shows_the_rows():
     text = (ROOT / "README.md").read_text()
     rows = read_rows(ROOT / "results" / "bench", BENCHMARKS)
+    assert {row.name for row in rows} == set(BENCHMARKS)
     assert with_table(text, rows, "README.md") == text
 
 
