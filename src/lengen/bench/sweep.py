@@ -13,7 +13,7 @@ from lengen.results import RunFolder
 from lengen.train.engines import LocalPool
 from lengen.train.launch import Job, run_side_by_side, train_job
 
-NUM_RUNS, NUM_STEPS, NUM_REPEATS = 4, 500, 2  # short of a real run, but long against the start of a process
+NUM_RUNS, NUM_STEPS, NUM_REPEATS = 4, 250, 2
 TARGET = 1.8
 
 
