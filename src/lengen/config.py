@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -50,30 +51,27 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        for name in (
-            "batch_size",
-            "lengths_per_batch",
-            "steps",
-            "eval_examples",
-            "eval_every",
-            "log_every",
-            "checkpoint_every",
-        ):
-            value = getattr(self, name)
-            require(value >= 1, f"{name}={value} is too small", "use at least 1")
-        for name in (
-            "seed",
-            "eval_seed",
-            "warmup_steps",
-            "weight_decay",
-            "position_loss_weight",
-            "curriculum_threshold",
-        ):
-            value = getattr(self, name)
-            require(value >= 0, f"{name}={value} is negative", "use 0 or more")
-        for name in ("learning_rate", "clip_norm"):
-            value = getattr(self, name)
-            require(value > 0, f"{name}={value} is not positive", "use a number above 0")
+        check_numbers(
+            self,
+            at_least_one=(
+                "batch_size",
+                "lengths_per_batch",
+                "steps",
+                "eval_examples",
+                "eval_every",
+                "log_every",
+                "checkpoint_every",
+            ),
+            not_negative=(
+                "seed",
+                "eval_seed",
+                "warmup_steps",
+                "weight_decay",
+                "position_loss_weight",
+                "curriculum_threshold",
+            ),
+            positive=("learning_rate", "clip_norm"),
+        )
         require(
             self.batch_size % self.lengths_per_batch == 0,
             f"batch_size={self.batch_size} is not a multiple of lengths_per_batch={self.lengths_per_batch}",
@@ -107,10 +105,7 @@ class RunConfig:
     @property
     def arm(self) -> str:
         """A digest of all that decides results but the seed: runs of one arm differ by their seed alone."""
-        record = config_to_dict(self)
-        for name in ("seed", *_BOOKKEEPING):
-            del record[name]
-        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:12]
+        return digest_without(config_to_dict(self), ("seed", *_BOOKKEEPING))
 
     @property
     def run_id(self) -> str:
@@ -156,11 +151,34 @@ def scheme_from_dict(record: dict[str, Any]) -> Scheme:
 
 def first_difference(saved: RunConfig, asked: RunConfig) -> str | None:
     """The first setting that would change results, in words, or None if `asked` continues `saved` exactly."""
-    old, new = flatten(config_to_dict(saved)), flatten(config_to_dict(asked))
+    return difference_between(config_to_dict(saved), config_to_dict(asked), _BOOKKEEPING)
+
+
+def difference_between(saved: dict[str, Any], asked: dict[str, Any], ignored: Collection[str]) -> str | None:
+    old, new = _flatten(saved), _flatten(asked)
     for name in sorted(old.keys() | new.keys()):
-        if name not in _BOOKKEEPING and old.get(name) != new.get(name):
+        if name not in ignored and old.get(name) != new.get(name):
             return f"{name} is {old.get(name)!r} in the run and {new.get(name)!r} here"
     return None
+
+
+def digest_without(record: dict[str, Any], ignored: Collection[str]) -> str:
+    kept = {name: value for name, value in record.items() if name not in ignored}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def check_numbers(
+    config: Any, at_least_one: Collection[str], not_negative: Collection[str], positive: Collection[str]
+) -> None:
+    for name in at_least_one:
+        value = getattr(config, name)
+        require(value >= 1, f"{name}={value} is too small", "use at least 1")
+    for name in not_negative:
+        value = getattr(config, name)
+        require(value >= 0, f"{name}={value} is negative", "use 0 or more")
+    for name in positive:
+        value = getattr(config, name)
+        require(value > 0, f"{name}={value} is not positive", "use a number above 0")
 
 
 def shallow_fields(instance: Any) -> dict[str, Any]:
@@ -180,8 +198,8 @@ def _from_named(kind: str, record: dict[str, Any], known: dict[str, type[Any]]) 
     return known[name](**fields)
 
 
-def flatten(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in record.items():
-        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.overrides import add_run_flags, parse_lengths, replace_fields, run_flags
+from lengen.cli.training_flags import add_training_flags, set_up_torch
 from lengen.language.config import LanguageConfig
 from lengen.language.presets import LANGUAGE_PRESETS
 
@@ -42,15 +43,8 @@ def _configure_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", metavar="NAME", help="see `lengen lm presets`")
     parser.add_argument("--scale", default="cpu", metavar="SCALE", help="smoke, cpu (default) or paper (Table 5)")
     parser.add_argument("--corpus", type=Path, required=True, metavar="DIR", help="of `lengen corpus prepare`")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
     parser.add_argument("--from", dest="start_from", type=Path, metavar="RUN", help="a run with the same first phase")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint; alone, with its config")
-    parser.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of this process (default 1)")
-    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu (default) or cuda")
-    parser.add_argument(
-        "--sharding", choices=("none", "full"), default="none", help="under torchrun: a copy (DDP) or a slice (FSDP2)"
-    )
+    add_training_flags(parser)
     for section, example in (("model", "width 128"), ("assigner", "num_chunks 3"), ("encoder", "base 1e6")):
         parser.add_argument(f"--{section}.SETTING", dest="_", metavar="V", help=f"e.g. --{section}.{example}")
     add_run_flags(parser, LanguageConfig)
@@ -87,15 +81,11 @@ def _train(args: argparse.Namespace) -> int:
     corpus = PackedCorpus.open(args.corpus)
     config = resolve_config(args, corpus)
 
-    import torch
-
     from lengen.language.training import train_language
     from lengen.results import RunFolder
     from lengen.train.distributed import join_processes
 
-    if args.device != "cpu" and not (args.device == "cuda" and torch.cuda.is_available()):
-        raise ValueError(f"--device {args.device} is not available here; use cpu")
-    torch.set_num_threads(args.threads)
+    set_up_torch(args)
     folder = RunFolder(args.out)
     with join_processes(args.device) as processes:
         if processes.is_first:

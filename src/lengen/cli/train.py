@@ -10,11 +10,11 @@ resumed by another number of them; all need to see DIR.
 import argparse
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from lengen.cli.listing import add_json_flag
 from lengen.cli.overrides import add_run_flags, apply_overrides, run_flags
+from lengen.cli.training_flags import add_training_flags, set_up_torch
 from lengen.config import RunConfig, config_from_dict
 from lengen.naming import unknown_name
 from lengen.positions import scheme_named
@@ -37,17 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scheme", metavar="SCHEME", help="see `lengen schemes`, or a pair such as predicted+fire")
     parser.add_argument("--preset", metavar="NAME", help="an arm of the paper; see `lengen presets`")
     parser.add_argument("--scale", metavar="SCALE", default="cpu", help="of the preset: smoke, cpu (default) or paper")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run's folder")
-    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint; alone, with its config")
-    parser.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of this process (default 1)")
-    parser.add_argument("--device", default="cpu", metavar="NAME", help="cpu (default) or cuda")
-    parser.add_argument(
-        "--sharding",
-        choices=("none", "full"),
-        default="none",
-        help="of the model over the processes of torchrun: a copy each (DDP, default), or a slice each (FSDP2)",
-    )
+    add_training_flags(parser)
     for section, example in (
         ("task", "depth 3"),
         ("model", "width 64"),
@@ -65,15 +55,11 @@ def run(args: argparse.Namespace) -> int:
     if args.threads < 1:
         raise ValueError(f"--threads {args.threads} is too few; use at least 1")
 
-    import torch
-
     from lengen.cli.curves import print_curve
     from lengen.train.distributed import join_processes
     from lengen.train.loop import train
 
-    if args.device != "cpu" and not (args.device == "cuda" and torch.cuda.is_available()):
-        raise ValueError(f"--device {args.device} is not available here; use cpu")
-    torch.set_num_threads(args.threads)
+    set_up_torch(args)
     with join_processes(args.device) as processes:
         outcome = train(
             config,

@@ -1,12 +1,17 @@
 """Everything that decides a language run, as one frozen dataclass, and its way to JSON and back."""
 
 import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lengen.config import flatten, named, scheme_from_dict, shallow_fields
+from lengen.config import (
+    check_numbers,
+    difference_between,
+    digest_without,
+    named,
+    scheme_from_dict,
+    shallow_fields,
+)
 from lengen.language.packed import CorpusStamp
 from lengen.model.config import ModelConfig
 from lengen.naming import check_choices
@@ -48,24 +53,21 @@ class LanguageConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        for name in (
-            "context",
-            "batch_size",
-            "microbatch_size",
-            "steps",
-            "eval_windows",
-            "eval_every",
-            "log_every",
-            "checkpoint_every",
-        ):
-            value = getattr(self, name)
-            require(value >= 1, f"{name}={value} is too small", "use at least 1")
-        for name in ("seed", "first_steps", "warmup_steps", "weight_decay"):
-            value = getattr(self, name)
-            require(value >= 0, f"{name}={value} is negative", "use 0 or more")
-        for name in ("learning_rate", "clip_norm"):
-            value = getattr(self, name)
-            require(value > 0, f"{name}={value} is not positive", "use a number above 0")
+        check_numbers(
+            self,
+            at_least_one=(
+                "context",
+                "batch_size",
+                "microbatch_size",
+                "steps",
+                "eval_windows",
+                "eval_every",
+                "log_every",
+                "checkpoint_every",
+            ),
+            not_negative=("seed", "first_steps", "warmup_steps", "weight_decay"),
+            positive=("learning_rate", "clip_norm"),
+        )
         require(
             self.first_steps <= self.steps,
             f"first_steps={self.first_steps} is beyond steps={self.steps}",
@@ -97,11 +99,8 @@ class LanguageConfig:
     @property
     def arm(self) -> str:
         """A digest of all that decides results but the seed: runs of one arm differ by their seed alone."""
-        record = config_to_dict(self)
-        for name in ("seed", *_BOOKKEEPING):
-            del record[name]
-        record["corpus"] = self.corpus.digest
-        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:12]
+        record = config_to_dict(self) | {"corpus": self.corpus.digest}
+        return digest_without(record, ("seed", *_BOOKKEEPING))
 
     @property
     def run_id(self) -> str:
@@ -140,11 +139,7 @@ def config_from_dict(record: dict[str, Any]) -> LanguageConfig:
 
 def first_difference(saved: LanguageConfig, asked: LanguageConfig) -> str | None:
     """The first setting that would change results, in words, or None if `asked` continues `saved` exactly."""
-    old, new = flatten(config_to_dict(saved)), flatten(config_to_dict(asked))
-    for name in sorted(old.keys() | new.keys()):
-        if name not in (*_BOOKKEEPING, "corpus.name") and old.get(name) != new.get(name):
-            return f"{name} is {old.get(name)!r} in the run and {new.get(name)!r} here"
-    return None
+    return difference_between(config_to_dict(saved), config_to_dict(asked), (*_BOOKKEEPING, "corpus.name"))
 
 
 def first_phase_difference(saved: LanguageConfig, asked: LanguageConfig) -> str | None:
