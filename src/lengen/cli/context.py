@@ -129,9 +129,10 @@ def _analyze(args: argparse.Namespace) -> int:
     from lengen.context.summary import summarize
     from lengen.context.text import draw_examples, encode
     from lengen.results.context import ContextSettings, read_analysis
+    from lengen.runtime import prepare_torch
     from lengen.train.record import source_commit
 
-    torch.set_num_threads(args.threads)
+    prepare_torch(args.threads)
     loaded = load_model(args.model)
     selector = loaded if args.select_with is None else load_model(args.select_with)
     for model in (loaded.model, selector.model):

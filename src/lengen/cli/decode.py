@@ -23,14 +23,13 @@ def run(args: argparse.Namespace) -> int:
     folder = RunFolder(args.folder)
     folder.read_run()
 
-    import torch
-
     from lengen.batch import sample_batch
     from lengen.cli.trained import load_with_overrides
     from lengen.decode import Prompts, greedy_decode
+    from lengen.runtime import prepare_torch
     from lengen.seeding import rng_for
 
-    torch.set_num_threads(1)
+    prepare_torch(num_threads=1)
     config, decoder, _ = load_with_overrides(folder, args.overrides)
     config.check_test_length(args.length)
     batch = sample_batch(config.task, config.scheme, rng_for(args.seed, "decode"), 1, args.length, training=False)

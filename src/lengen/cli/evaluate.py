@@ -42,15 +42,15 @@ def run(args: argparse.Namespace) -> int:
     folder.read_run()
     folder.create()
 
-    import torch
     from rich.console import Console
     from rich.progress import track
 
     from lengen.cli.curves import print_curve
     from lengen.cli.trained import load_with_overrides
     from lengen.evaluate.length_curve import length_curve
+    from lengen.runtime import prepare_torch
 
-    torch.set_num_threads(args.threads)
+    prepare_torch(args.threads)
     config, decoder, progress = load_with_overrides(folder, args.overrides)
     for length in lengths:
         config.check_test_length(length)

@@ -146,20 +146,19 @@ def estimate(config: LanguageConfig) -> str:
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    import torch
-
     from lengen.evaluate.intervals import over_documents
     from lengen.language.config import config_from_dict
     from lengen.language.evaluation import Request, evaluate_run
     from lengen.results import RunFolder
     from lengen.results.perplexity import append_perplexity_rows
+    from lengen.runtime import prepare_torch
 
     request = Request(parse_lengths(args.lengths), args.split, args.num_documents, args.targets_per_document, args.seed)
     if set(args.overrides) - {"encoder"}:
         raise ValueError("only --encoder.* can differ from training; drop the others")
     if not args.out.parent.is_dir():
         raise ValueError(f"there is no folder {args.out.parent} for --out; make it first")
-    torch.set_num_threads(args.threads)
+    prepare_torch(args.threads)
     for folder in map(RunFolder, args.runs):
         config = config_from_dict(folder.read_run()["config"])
         encoder = replace_fields("encoder", config.scheme.encoder, args.overrides.get("encoder", {}))

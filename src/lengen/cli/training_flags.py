@@ -21,6 +21,8 @@ def add_training_flags(parser: argparse.ArgumentParser) -> None:
 def set_up_torch(args: argparse.Namespace) -> None:
     import torch
 
+    from lengen.runtime import prepare_torch
+
     if args.device != "cpu" and not (args.device == "cuda" and torch.cuda.is_available()):
         raise ValueError(f"--device {args.device} is not available here; use cpu")
-    torch.set_num_threads(args.threads)
+    prepare_torch(args.threads)

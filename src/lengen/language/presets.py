@@ -27,9 +27,9 @@ PAPER: dict[str, Any] = {
     "eval_every": 1_000,
     "checkpoint_every": 1_000,
 }
-# An hour or two of one thread. 7,200 · 32 · 64 tokens are 10 million words of `english`.
+# An hour of one thread. 7,200 · 32 · 64 tokens are 10 million words of `english`.
 CPU: dict[str, Any] = {
-    "model": ModelConfig(num_layers=4, num_heads=4, width=192),
+    "model": ModelConfig(num_layers=4, num_heads=4, width=128),
     "batch_size": 32,
     "first_steps": 5_040,
     "steps": 7_200,

@@ -90,10 +90,10 @@ _stopping: Event | None = None  # in a worker: set once the parent has been aske
 
 def _prepare_worker(stopping: Event) -> None:
     global _stopping
-    import torch
+    from lengen.runtime import prepare_torch
 
     _stopping = stopping
-    torch.set_num_threads(1)
+    prepare_torch(num_threads=1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then asks each worker once
     signal.signal(signal.SIGTERM, _end_unless_stopping)
 
@@ -166,9 +166,9 @@ class RayCluster(Engine):
 
 
 def _call_in_ray(work: Work, argument: object) -> Any:
-    import torch
+    from lengen.runtime import prepare_torch
 
-    torch.set_num_threads(1)
+    prepare_torch(num_threads=1)
     return work(argument)
 
 
