@@ -55,6 +55,9 @@ def test_seeds_come_one_after_the_other(tmp_path):
     assert seeds == sorted(seeds)
     assert len(seeds) == 4 * 5 + 4 * 3
     assert len(plan(["fig2"], "cpu", 2, tmp_path)) == 8
+    arms = plan(["fig7-k4", "fig7-k6-curriculum", "fig7-k4"], "cpu", 1, tmp_path)
+    assert [job.preset for job in arms] == ["fig7-k4", "fig7-k6-curriculum"]
+    assert {job.figure for job in arms} == {"fig7"}
     assert len(plan(["fig2"], "paper", None, tmp_path)) == 40
 
 

@@ -1,4 +1,4 @@
-"""Run a figure of the paper: what is missing is trained, what is there is skipped (by config hash).
+"""Run a figure of the paper, or an arm of one: what is missing is trained, what is there is skipped (by config hash).
 
 One single-thread process a worker; rows are appended as each run finishes. Stop it at any moment: the same command goes
 on where it stopped. A run whose worker dies goes on from its last checkpoint on another.
@@ -19,10 +19,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  lengen reproduce fig2 --scale smoke --out results/smoke\n"
+        "  lengen reproduce fig7-k4 fig7-k6 --out results/cpu   # two arms of Figure 7\n"
         "  lengen reproduce all --scale cpu --workers 2 --out results/cpu\n"
         "  lengen reproduce all --engine ray --address auto --out /shared/results   # on every core of a Ray cluster"
     )
-    parser.add_argument("figures", nargs="+", metavar="FIGURE", help=f"{', '.join(FIGURES)}, or all")
+    parser.add_argument(
+        "figures", nargs="+", metavar="FIGURE", help=f"{', '.join(FIGURES)}, all, or an arm's preset (fig7-k4)"
+    )
     parser.add_argument("--scale", default="cpu", metavar="SCALE", help="smoke, cpu (default) or paper")
     parser.add_argument("--seeds", type=int, metavar="N", help="runs an arm; default: the figure's own number")
     parser.add_argument("--workers", type=int, default=2, metavar="W", help="processes side by side (default 2)")
@@ -45,12 +48,11 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f"{flag} {value} is too few; use at least 1")
     if args.address is not None and args.engine != "ray":
         raise ValueError(f"--address {args.address} is a Ray cluster's; add --engine ray")
-    names = list(FIGURES) if "all" in args.figures else list(dict.fromkeys(args.figures))
 
     from lengen.experiments.reproduce import core_hours_of, plan, reproduce
 
     out = args.out.resolve()  # workers elsewhere have another working directory
-    jobs = plan(names, args.scale, args.seeds, out)
+    jobs = plan(args.figures, args.scale, args.seeds, out)
     if not args.dry_run:
         reproduce(jobs, args.workers, out, args.engine, args.address)
     records = [

@@ -68,6 +68,15 @@ def figure_named(name: str) -> FigureRuns:
     return FIGURES[name]
 
 
+def arms_named(name: str) -> list[tuple[str, str]]:
+    """(figure, preset) of every arm of a figure, of one arm by its preset's name, or of `all`."""
+    arms = [(figure, preset) for figure, spec in FIGURES.items() for preset in spec.presets]
+    chosen = [arm for arm in arms if name in ("all", *arm)]
+    if not chosen:
+        raise unknown_name("figure", name, [*FIGURES, *(preset for _, preset in arms), "all"])
+    return chosen
+
+
 @dataclass(frozen=True)
 class Measure:
     """One length curve of a trained run: settings that differ from training, and the lengths that fit them."""

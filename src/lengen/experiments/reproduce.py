@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lengen.experiments.figures import figure_named, measures_of, num_seeds_of
+from lengen.experiments.figures import arms_named, figure_named, measures_of, num_seeds_of
 from lengen.experiments.presets import Scale, preset_config
 from lengen.results import Row, RunFolder
 from lengen.results.sweep import SweepRow, append_sweep_rows, read_sweep_rows
@@ -22,18 +22,18 @@ class SweepJob(Job):
     scale: str = ""
 
 
-def plan(figures: Sequence[str], scale: Scale, num_seeds: int | None, out: Path) -> list[SweepJob]:
-    """The runs that are missing, one seed after the other, so that a sweep cut short is balanced."""
+def plan(names: Sequence[str], scale: Scale, num_seeds: int | None, out: Path) -> list[SweepJob]:
+    """The runs of figures and single arms that are missing, one seed after the other: cut short, it is balanced."""
+    arms = dict.fromkeys(arm for name in names for arm in arms_named(name))
+    done = {figure: {(row.arm, row.train_seed) for row in read_sweep_rows(out, figure)} for figure, _ in arms}
     jobs = []
-    for name in figures:
-        done = {(row.arm, row.train_seed) for row in read_sweep_rows(out, name)}
-        for preset in figure_named(name).presets:
-            base = preset_config(preset, scale)
-            for seed in range(num_seeds or num_seeds_of(name, preset, scale)):
-                config = replace(base, seed=seed)
-                if (config.arm, seed) not in done:
-                    folder = RunFolder(out / "work" / f"{preset}-{config.run_id}")
-                    jobs.append(SweepJob(f"{preset} seed {seed}", config, folder, False, name, preset, scale))
+    for figure, preset in arms:
+        base = preset_config(preset, scale)
+        for seed in range(num_seeds or num_seeds_of(figure, preset, scale)):
+            config = replace(base, seed=seed)
+            if (config.arm, seed) not in done[figure]:
+                folder = RunFolder(out / "work" / f"{preset}-{config.run_id}")
+                jobs.append(SweepJob(f"{preset} seed {seed}", config, folder, False, figure, preset, scale))
     return sorted(jobs, key=lambda job: job.config.seed)
 
 
