@@ -66,7 +66,12 @@ CPU_TRAINING: dict[str, Any] = {
         "steps": 6_000,
         "learning_rate": 2e-3,
     },
-    "variable-assignment": {"model": ModelConfig(4, 4, 128), "batch_size": 32, "steps": 7_500, "learning_rate": 2e-3},
+    "variable-assignment": {
+        "model": ModelConfig(3, 4, 128, init_scale=0.8),
+        "batch_size": 32,
+        "steps": 5_000,
+        "learning_rate": 2e-3,
+    },
 }
 SMOKE_TRAINING: dict[str, Any] = {
     "model": ModelConfig(1, 2, 32),
