@@ -5,19 +5,24 @@ from pathlib import Path
 import pytest
 
 from lengen.cli import main
+from lengen.experiments.context_claims import OWN, PRETRAINED
+from lengen.experiments.context_page import CONTEXT_FIGURES, analyses_of
 from lengen.experiments.figures import FIGURES
 from lengen.experiments.presets import preset_config
 from lengen.experiments.results_page import results_page
+from lengen.results.context import analysis_file
 from lengen.results.perplexity import TABLE1, append_perplexity_rows
 from lengen.results.sweep import append_sweep_rows, read_sweep_rows, sweep_file
 
 from .made_up import as_the_paper_has_it, made_up_rows, mirrored
+from .test_context_claims import write as write_analysis
 from .test_language_claims import LIKE_THE_PAPER
 from .test_language_claims import made_up as made_up_perplexities
 
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "results" / "cpu"
 PRESENT = [figure for figure in FIGURES if sweep_file(ROWS, figure).exists()]
+PRESENT_CONTEXT = [figure for figure in CONTEXT_FIGURES if analyses_of(figure, ROWS)]
 
 
 def test_the_page_is_what_the_rows_say():
@@ -31,6 +36,9 @@ def test_other_rows_make_another_page(tmp_path):
         for figure, rows in made_up_rows(accuracy).items():
             append_sweep_rows(tmp_path / name, figure, rows)
         append_perplexity_rows(tmp_path / name / TABLE1, made_up_perplexities(LIKE_THE_PAPER if name == "like" else {}))
+        for analysis in (*OWN, *PRETRAINED):
+            slope = 1.0 if name == "like" else 0.0
+            write_analysis(analysis_file(tmp_path / name, analysis), slope, noise=0.1)
         pages.append(results_page(tmp_path / name))
     assert "**reproduced**" in pages[0]
     assert "**not**" not in pages[0]
@@ -49,7 +57,7 @@ def test_every_row_belongs_to_the_preset_it_names(figure):
     assert len(set(places)) == len(places), "a row is there twice"
 
 
-@pytest.mark.parametrize("figure", PRESENT)
+@pytest.mark.parametrize("figure", [*PRESENT, *PRESENT_CONTEXT])
 def test_the_figure_of_the_page_exists(figure):
     assert (ROOT / "docs" / "figures" / f"{figure}.png").is_file()
 
@@ -60,3 +68,11 @@ def test_the_command_never_overwrites_by_accident(tmp_path, capsys):
     assert main(["results", "--rows", str(ROWS), "--out", str(page)]) == 2
     assert "exists already" in capsys.readouterr().err
     assert main(["results", "--rows", str(tmp_path / "none")]) == 2
+
+
+def test_context_figures_are_drawn_with_the_others(tmp_path, capsys):
+    write_analysis(analysis_file(tmp_path, "short"), 1.0, 0.1)
+    assert main(["figure", "all", "--rows", str(tmp_path), "--out", str(tmp_path / "figures")]) == 0
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["fig4.png"]
+    assert main(["figure", "fig6", "--rows", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert "has no analysis of fig6 yet" in capsys.readouterr().err

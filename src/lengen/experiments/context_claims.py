@@ -4,13 +4,13 @@ The thresholds are ours. They were fixed before any row of our own models was se
 of SmolLM2. Intervals are bootstrap over examples: one model of each kind is trained, as in the paper.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lengen.evaluate.agreement import agreement
 from lengen.evaluate.intervals import Interval
 from lengen.experiments.claims import NO_DATA, Claim, Judgement, Rows, Verdict
-from lengen.results.context import Analysis, read_analysis
+from lengen.results.context import Analysis, analysis_file, read_analysis
 
 MIN_EXAMPLES = 100
 NEAR_SLOPE = (0.75, 1.25)  # "near the diagonal", with
@@ -32,11 +32,12 @@ PRETRAINED = {
 }
 
 
-def context_claims(folder: Path) -> list[Claim]:
+def context_claims(folder: Path, names: Iterable[str] = (*OWN, *PRETRAINED)) -> list[Claim]:
     """The claims, to be judged on the analyses in `folder`/context; those that are missing have no data."""
     claims = []
-    for name, (paper_ref, words) in (OWN | PRETRAINED).items():
-        path = folder / "context" / f"{name}.jsonl"
+    for name in names:
+        paper_ref, words = (OWN | PRETRAINED)[name]
+        path = analysis_file(folder, name)
         claims += [
             Claim(
                 f"sparse-context-{name}",

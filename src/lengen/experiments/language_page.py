@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from lengen.evaluate.intervals import over_documents
 from lengen.experiments.language_claims import LANGUAGE_CLAIMS
+from lengen.experiments.wording import verdicts
 from lengen.results.perplexity import Measure, PerplexityRow
 
 PAPER_SAYS = (
@@ -26,14 +27,7 @@ def language_section(rows: Sequence[PerplexityRow]) -> str:
         for measure, heading in HEADINGS.items():
             chosen = [row for row in rows if (row.corpus, row.measure) == (corpus, measure)]
             lines.append(_table(f"{corpus}: {heading}", chosen))
-    judged = [(claim, claim.judge(rows)) for claim in LANGUAGE_CLAIMS]
-    verdicts = []
-    for claim, judgement in judged:
-        value, low, high = judgement.interval
-        numbers = f": {value:.3f} [{low:.3f}, {high:.3f}]" if math.isfinite(value) else ""
-        note = f" ({judgement.note})" if judgement.note else ""
-        verdicts.append(f"- **{judgement.verdict}** — {claim.statement}{numbers}{note}")
-    lines.append("**Claims.**\n\n" + "\n".join(verdicts))
+    lines.append(verdicts(((claim.statement, claim.judge(rows)) for claim in LANGUAGE_CLAIMS), decimals=3))
     hours = sum({row.run: row.wall_seconds for row in rows}.values()) / 3600
     lines.append(
         f"**Cost.** {len({row.run for row in rows})} models, {hours:.1f} hours of one thread if each had been trained "

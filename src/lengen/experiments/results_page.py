@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lengen.experiments.claims import CLAIMS, Claim, Judgement
+from lengen.experiments.context_page import CONTEXT_FIGURES, context_section
 from lengen.experiments.figures import FIGURES
 from lengen.experiments.language_page import language_section
 from lengen.experiments.panels import panels_of
 from lengen.experiments.presets import preset_config
+from lengen.experiments.wording import num_runs, verdicts
 from lengen.figures.length_curves import Curve
 from lengen.results.perplexity import TABLE1, read_perplexity_rows
 from lengen.results.sweep import SweepRow, read_sweep_rows
@@ -51,12 +53,14 @@ def results_page(folder: Path) -> str:
         f"{_core_hours([row for entries in rows.values() for row in entries]):.1f} core-hours of training in all.",
     ]
     for figure, entries in rows.items():
-        parts.append(_section(figure, entries, folder, [(c, c.judge(rows)) for c in CLAIMS if _belongs(c, figure)]))
+        judged = [(claim.statement, claim.judge(rows)) for claim in CLAIMS if _belongs(claim, figure)]
+        parts.append(_section(figure, entries, folder, judged))
     parts.append(language_section(read_perplexity_rows(folder / TABLE1)))
+    parts += [context_section(name, folder) for name in CONTEXT_FIGURES]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(figure: str, rows: list[SweepRow], folder: Path, judged: list[tuple[Claim, Judgement]]) -> str:
+def _section(figure: str, rows: list[SweepRow], folder: Path, judged: list[tuple[str, Judgement]]) -> str:
     spec = FIGURES[figure]
     lines = [f"## Figure {figure.removeprefix('fig')}: {spec.title}", f"**The paper.** {PAPER_SAYS[figure]}"]
     if not rows:
@@ -66,11 +70,11 @@ def _section(figure: str, rows: list[SweepRow], folder: Path, judged: list[tuple
     lines.append(f"![Accuracy by length, {spec.title}](figures/{figure}.png)")
     lines += [_table(panel.title, panel.curves) for panel in panels_of(figure, folder)]
     if judged:
-        lines.append("**Claims.**\n\n" + "\n".join(_verdict(claim, judgement) for claim, judgement in judged))
+        lines.append(verdicts(judged))
     config = preset_config(spec.presets[0], "cpu")
     model = config.model
     lines.append(
-        f"**Cost.** {_runs(len({(row.arm, row.train_seed) for row in rows}))}, {_core_hours(rows):.2f} core-hours; "
+        f"**Cost.** {num_runs(len({(row.arm, row.train_seed) for row in rows}))}, {_core_hours(rows):.2f} core-hours; "
         f"{model.num_layers} layers, {model.num_heads} heads, width {model.width}; {config.steps:,} steps of "
         f"{config.batch_size}, learning rate {config.learning_rate:g}."
     )
@@ -90,19 +94,6 @@ def _chosen_lengths(curves: Sequence[Curve]) -> list[int]:
     lengths = sorted({length for curve in curves for length in curve.points})
     stride = max(1, math.ceil(len(lengths) / TABLE_COLUMNS))
     return lengths[::-1][::stride][::-1]  # the longest is always among them
-
-
-def _verdict(claim: Claim, judgement: Judgement) -> str:
-    value, low, high = judgement.interval
-    numbers = f": {value:.2f}" if math.isfinite(value) else ""
-    numbers += f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) and math.isfinite(high) else ""
-    runs = f", {_runs(judgement.num_seeds)}" if judgement.num_seeds else ""
-    note = f" ({judgement.note})" if judgement.note else ""
-    return f"- **{judgement.verdict}** — {claim.statement}{numbers}{runs}{note}"
-
-
-def _runs(number: int) -> str:
-    return "1 run" if number == 1 else f"{number} runs"
 
 
 def _belongs(claim: Claim, figure: str) -> bool:

@@ -85,6 +85,11 @@ class Analysis:
         return [row.gains(order)[point] for row in self.rows]
 
 
+def analysis_file(folder: Path, name: str) -> Path:
+    """Where the rows of a named analysis are kept beside those of the sweeps."""
+    return folder / "context" / f"{name}.jsonl"
+
+
 def rows_file_of(path: Path) -> Path:
     """An analysis is named by its folder or by its file."""
     return path / "rows.jsonl" if path.is_dir() else path

@@ -1,0 +1,70 @@
+"""Figures 4 and 6, and a model that we did not train, for docs/results.md: the analyses of each, in numbers."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lengen.evaluate.agreement import agreement
+from lengen.experiments.context_claims import OWN, PRETRAINED, context_claims
+from lengen.experiments.wording import verdicts, with_interval
+from lengen.results.context import ORDERS, Analysis, analysis_file, read_analysis
+
+
+@dataclass(frozen=True)
+class ContextFigure:
+    title: str
+    paper_says: str
+    analyses: dict[str, str]  # file of rows: words
+
+
+CONTEXT_FIGURES = {
+    "fig4": ContextFigure(
+        "Figure 4: what a few far tokens recover, short-trained model",
+        "L_short − L_short,sparse follows L_short − L_long closely: five tokens of the far half give what all of them "
+        "give.",
+        {"short": OWN["short"][1]},
+    ),
+    "fig6": ContextFigure(
+        "Figure 6: the same for the long-trained model, and across the two",
+        "The long-trained model shows it, too, and the tokens that one model finds influential serve the other.",
+        {name: words for name, (_, words) in OWN.items() if name != "short"},
+    ),
+    "smollm2": ContextFigure(
+        "Beyond the paper: SmolLM2-135M",
+        "Not tested there.",
+        {name: words for name, (_, words) in PRETRAINED.items()},
+    ),
+}
+
+
+def analyses_of(name: str, folder: Path) -> dict[str, Analysis]:
+    """By the words of each: the analyses of a figure that have rows."""
+    files = {words: analysis_file(folder, file) for file, words in CONTEXT_FIGURES[name].analyses.items()}
+    return {words: read_analysis(file) for words, file in files.items() if file.is_file()}
+
+
+def context_section(name: str, folder: Path) -> str:
+    spec, analyses = CONTEXT_FIGURES[name], analyses_of(name, folder)
+    lines = [f"## {spec.title}", f"**The paper.** {spec.paper_says}"]
+    if not analyses:
+        how = f"`lengen context analyze`, rows to `{folder.name}/context` (docs/context.md)"
+        return "\n\n".join([*lines, f"**Here.** Not run yet: {how}."])
+    lines.append(f"![{spec.title}](figures/{name}.png)")
+    lines += [_table(words, analysis) for words, analysis in analyses.items()]
+    lines.append(verdicts((claim.statement, claim.judge({})) for claim in context_claims(folder, spec.analyses)))
+    return "\n\n".join(lines)
+
+
+def _table(words: str, analysis: Analysis) -> str:
+    num_tokens = analysis.settings.num_influential
+    full = analysis.gains_long()
+    lines = [
+        f"| {words}: {len(full)} examples | nats recovered | share of all | slope | correlation |",
+        "|---|---|---|---|---|",
+        f"| all {analysis.settings.num_far} far tokens | {sum(full) / len(full):.3f} | 1 | 1 | 1 |",
+    ]
+    for order in ORDERS:
+        sparse = analysis.gains_sparse(order)
+        found = agreement(full, sparse)
+        cells = [with_interval(interval) for interval in (found.recovered, found.slope, found.correlation)]
+        lines.append(f"| {num_tokens} by {order} | {sum(sparse) / len(sparse):.3f} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
