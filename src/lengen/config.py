@@ -155,11 +155,23 @@ def first_difference(saved: RunConfig, asked: RunConfig) -> str | None:
 
 
 def difference_between(saved: dict[str, Any], asked: dict[str, Any], ignored: Collection[str]) -> str | None:
-    old, new = _flatten(saved), _flatten(asked)
-    for name in sorted(old.keys() | new.keys()):
-        if name not in ignored and old.get(name) != new.get(name):
-            return f"{name} is {old.get(name)!r} in the run and {new.get(name)!r} here"
+    for name, (old, new) in _differences(saved, asked, ignored).items():
+        return f"{name} is {old!r} in the run and {new!r} here"
     return None
+
+
+def differing_settings(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """All settings that would change results and are not the same in both, by dotted name."""
+    return _differences(config_to_dict(one), config_to_dict(other), _BOOKKEEPING)
+
+
+def _differences(one: dict[str, Any], other: dict[str, Any], ignored: Collection[str]) -> dict[str, tuple[Any, Any]]:
+    left, right = _flatten(one), _flatten(other)
+    return {
+        name: (left.get(name), right.get(name))
+        for name in sorted(left.keys() | right.keys())
+        if name not in ignored and left.get(name) != right.get(name)
+    }
 
 
 def digest_without(record: dict[str, Any], ignored: Collection[str]) -> str:
