@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lengen.bench.row import BenchRow
 from lengen.bench.timing import compare, num_threads, spread_of
-from lengen.bench.training_step import WIDE, cases
+from lengen.bench.training_step import cases, is_wide
 from lengen.config import RunConfig
 from lengen.experiments.presets import RANGES
 from lengen.seeding import rng_for
@@ -30,7 +30,7 @@ SAMPLED: tuple[Task, ...] = (
 def measure() -> Iterator[BenchRow]:
     with num_threads(1):
         for setting, config, _ in cases():
-            if setting != WIDE:  # the promise is for the `cpu` presets
+            if not is_wide(config):  # the promise is for the `cpu` presets
                 yield _share_of_step(setting, config)
         yield _slowest_task()
 

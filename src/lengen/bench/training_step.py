@@ -23,18 +23,22 @@ NUM_WIDE_STEPS, NUM_WIDE_REPEATS = 2, 3
 
 def cases() -> Iterator[tuple[str, RunConfig, float]]:
     """(setting, config, target)"""
-    yield "sparse parity, 4 layers, d=64", preset_config("fig1-k8", "cpu"), 2.5
-    yield "parity with scratchpad, 2 layers, d=128", preset_config("fig2-jump1", "cpu"), 2.0
-    yield "variable assignment, 4 layers, d=128", preset_config("fig3a-depth3", "cpu"), 2.0
-    yield WIDE, wide_config(), 1.3
-
-
-WIDE = "parity with scratchpad, 2 layers, d=1024"
+    for words, config, target in (
+        ("sparse parity", preset_config("fig1-k8", "cpu"), 2.5),
+        ("parity with scratchpad", preset_config("fig2-jump1", "cpu"), 2.0),
+        ("variable assignment", preset_config("fig3a-depth3", "cpu"), 2.0),
+        ("parity with scratchpad", wide_config(), 1.3),
+    ):
+        yield f"{words}, {config.model.num_layers} layers, d={config.model.width}", config, target
 
 
 def wide_config() -> RunConfig:
     """The paper's width; two layers of it, so that a step takes seconds."""
     return replace(preset_config("fig2-jump1", "cpu"), model=replace(PAPER_MODEL, num_layers=2))
+
+
+def is_wide(config: RunConfig) -> bool:
+    return config.model.width == PAPER_MODEL.width
 
 
 def steps_of(config: RunConfig, num_steps: int) -> list[list[Batch]]:
@@ -43,8 +47,7 @@ def steps_of(config: RunConfig, num_steps: int) -> list[list[Batch]]:
 
 def measure() -> Iterator[BenchRow]:
     for setting, config, target in cases():
-        is_wide = setting == WIDE
-        steps = steps_of(config, NUM_WIDE_STEPS if is_wide else NUM_STEPS)
+        steps = steps_of(config, NUM_WIDE_STEPS if is_wide(config) else NUM_STEPS)
         decoder = build_decoder(config)
         ours = partial(our_steps, decoder, build_optimizer(decoder, config.weight_decay), steps, config)
         model = peer.build_peer(config.model, len(config.task.vocabulary)).train()
@@ -52,7 +55,7 @@ def measure() -> Iterator[BenchRow]:
         theirs = partial(_peer_steps, model, peer.build_peer_optimizer(model, config), padded, config)
         for threads in (1, 2):
             with num_threads(threads):
-                spread = compare(ours, theirs, NUM_WIDE_REPEATS if is_wide else NUM_REPEATS)
+                spread = compare(ours, theirs, NUM_WIDE_REPEATS if is_wide(config) else NUM_REPEATS)
             yield BenchRow.of("training-step", setting, peer.NAME, spread, threads=threads, target=target)
 
 
