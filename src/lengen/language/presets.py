@@ -84,8 +84,8 @@ class LanguagePreset:
 
 
 PLAIN, POSE = Contiguous(max_position_id=LONG), Pose(max_position_id=LONG)
-# Of the pairs of tokens that PoSE with ids below 128 trains, 1 % are 96 or more apart; in a window of 128 tokens 6 % are,
-# and 6 % in training with ids below 192.
+# Of the pairs of tokens that PoSE with ids below 128 trains, 1 % are 96 or more apart. Of those in a window of 128
+# it is 6 %, and of those trained with ids below 192 as well.
 BEYOND = Pose(max_position_id=LONG + SHORT)
 LANGUAGE_PRESETS: dict[str, LanguagePreset] = {
     "short": LanguagePreset("h_short: context 64, the last 30 % of the steps with PoSE (Sec. 5.3)", POSE),
