@@ -7,7 +7,7 @@ training length; an accuracy is that of the last step, and every interval is ove
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lengen.evaluate.intervals import Interval, student_t, welch
 from lengen.results.sweep import SweepRow
@@ -131,7 +131,6 @@ def large_k_train_declines(curriculum: bool) -> Callable[[Rows], Judgement]:
 
 PARITY_BEYOND = tuple(range(50, 201, 10))
 PARITY_WITHIN = (10, 20, 30, 40)
-ASSIGNMENT_WITHIN = (20, 40, 60)
 
 
 def jumps_are_learned(rows: Rows) -> Judgement:
@@ -154,22 +153,32 @@ def smaller_jumps_go_further(rows: Rows) -> Judgement:
     return Judgement(verdict, ends.interval, ends.num_seeds, note)
 
 
-def ppc_beats(
-    figure: str, arms: Sequence[str], within: Sequence[int], length: int, ours: str
-) -> Callable[[Rows], Judgement]:
-    """PPC's joint accuracy against a baseline's exact match at one length, arms pooled.
+class Arms(NamedTuple):
+    names: list[str]
+    within: tuple[int, ...]  # training lengths
+    twice: int  # the longest of them
 
-    The note tells how much of the task the baseline has learned `within` its training range: one that has learned
-    nothing loses for another reason than length.
+
+PARITY_ARMS = Arms([f"jump{jump}" for jump in JUMPS], PARITY_WITHIN, 80)
+ASSIGNMENT_ARMS = Arms([f"depth{depth}" for depth in DEPTHS], (20, 40, 60), 120)
+
+
+def ppc_beats(figure: str, arms: Arms, ours: str) -> Callable[[Rows], Judgement]:
+    """PPC's joint accuracy against a baseline's exact match at twice the training length, arms pooled.
+
+    The note tells how much of the task the baseline has learned at training lengths: one that has learned nothing loses
+    for another reason than length.
     """
     metric = "last-token" if figure == "fig3c" else "exact-tokens"
 
     def pooled(rows: Rows, name: str, lengths: Sequence[int], metric: str) -> list[float]:
-        return [value for arm in arms for value in rates(rows, f"{name}-{arm}", lengths, metric=metric).values()]
+        return [value for arm in arms.names for value in rates(rows, f"{name}-{arm}", lengths, metric=metric).values()]
 
     def judge(rows: Rows) -> Judgement:
-        judgement = significantly_above(pooled(rows, ours, [length], "joint"), pooled(rows, figure, [length], metric))
-        learned = pooled(rows, figure, within, metric)
+        judgement = significantly_above(
+            pooled(rows, ours, [arms.twice], "joint"), pooled(rows, figure, [arms.twice], metric)
+        )
+        learned = pooled(rows, figure, arms.within, metric)
         if judgement.verdict == "no-data" or not learned:
             return judgement
         return replace(judgement, note=f"the baseline has {fmean(learned):.2f} at training lengths")
@@ -223,17 +232,15 @@ def _sparse_claims() -> list[Claim]:
 
 
 def _baseline_claims() -> list[Claim]:
-    # arms, training lengths, twice the longest of them
-    parity = [f"jump{jump}" for jump in JUMPS], PARITY_WITHIN, 80
-    depths = [f"depth{depth}" for depth in DEPTHS], ASSIGNMENT_WITHIN, 120
+    parity, depths = PARITY_ARMS, ASSIGNMENT_ARMS
     return [
         Claim(
             f"ppc-beats-{figure}",
             f"{ref}, Fig. {figure.removeprefix('fig')}",
             f"PPC is better than {words} at twice the training length",
-            ppc_beats(figure, *arms_and_lengths, ours),
+            ppc_beats(figure, arms, ours),
         )
-        for figure, ref, words, arms_and_lengths, ours in (
+        for figure, ref, words, arms, ours in (
             ("fig8a", "E.2.2", "shifted APE without coupling (parity)", parity, "fig2"),
             ("fig8b", "E.2.2", "RoPE + PoSE (parity)", parity, "fig2"),
             ("fig3b", "Sec. 5.2.2", "shifted APE without coupling (variable assignment)", depths, "fig3a"),
