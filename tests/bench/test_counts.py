@@ -5,6 +5,7 @@ The numbers are those of today's code. Doing less is a reason to lower one; doin
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from lengen.model.decoder import Decoder
 from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
 
 MEGAFLOPS_OF_THE_FIRST_STEP = {"fig1-k8": 1211.9, "fig2-jump1": 1374.8, "fig3a-depth3": 3077.1}
+PAGE = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
 BYTES_A_TOKEN = 11_134  # kept for the backward pass of sparse parity at the `cpu` scale
 
 
@@ -67,6 +69,14 @@ def test_flops_of_a_training_step(preset):
 def test_a_step_does_less_than_a_plain_one(preset):
     config = preset_config(preset, "cpu")
     assert flops_of_first_step(config) < 0.75 * flops_of_plain_step(config)
+
+
+@pytest.mark.parametrize("preset", MEGAFLOPS_OF_THE_FIRST_STEP)
+def test_the_page_tells_these_counts(preset):
+    config = preset_config(preset, "cpu")
+    executed, plain = flops_of_first_step(config), flops_of_plain_step(config)
+    row = f"(`{preset}`) | {executed / 1e6:,.0f} M | {plain / 1e6:,.0f} M | {executed / plain:.0%} |"
+    assert row.replace("%", " %") in PAGE
 
 
 def test_the_flop_count_can_fail(monkeypatch):
