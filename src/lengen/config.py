@@ -125,7 +125,7 @@ def config_to_dict(config: RunConfig) -> dict[str, Any]:
         "assigner": named(config.scheme.assigner.name, config.scheme.assigner),
         "encoder": named(config.scheme.encoder.name, config.scheme.encoder),
     }
-    record["model"] = dataclasses.asdict(config.model)
+    record["model"] = config.model.to_dict()
     return record
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lengen.config import differing_settings
 from lengen.experiments.presets import PRESETS, RANGES, default_config, preset_config
 from lengen.positions import SCHEMES, scheme_named
 from lengen.tasks import TASKS
@@ -23,7 +24,7 @@ ENCODERS = {"fig1": "rope", "fig7": "rope", "fig2": "ape", "fig8a": "ape", "fig8
 @pytest.mark.parametrize("name", PRESETS)
 def test_paper_scale_is_the_paper_s_tables(name):
     config = preset_config(name, "paper")
-    figure = name.split("-")[0]
+    figure = name.split("-")[0].replace("sharp", "fig")  # the same arm but for its attention
     measured = (
         config.min_length,
         config.max_length,
@@ -47,8 +48,17 @@ def test_every_arm_of_the_paper_is_there():
     expected = {f"fig{figure}-k{k}" for figure, k in ((7, 4), (7, 6), (1, 8), (1, 10), (7, 12))}
     expected |= {f"fig{figure}-jump{jump}" for figure in ("2", "8a", "8b") for jump in (1, 2, 3, 4)}
     expected |= {f"fig3{panel}-depth{depth}" for panel in "abcd" for depth in (2, 3, 4, 5)}
-    assert expected == {name for name in PRESETS if not name.endswith("-curriculum")}
-    assert {f"{name}-curriculum" for name in expected if "-k" in name} == set(PRESETS) - expected
+    of_the_paper = {name for name in PRESETS if name.startswith("fig")}
+    assert expected == {name for name in of_the_paper if not name.endswith("-curriculum")}
+    assert {f"{name}-curriculum" for name in expected if "-k" in name} == of_the_paper - expected
+
+
+@pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])
+@pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("sharp")])
+def test_sharpened_arms_differ_from_the_paper_s_by_that_alone(name, scale):
+    sharpened, plain = preset_config(name, scale), preset_config(name.replace("sharp", "fig"), scale)
+    num_keys = plain.task.num_tokens(plain.max_length)
+    assert differing_settings(sharpened, plain) == {"model.sharpen_from": (num_keys, None)}
 
 
 @pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])

@@ -1,4 +1,4 @@
-"""Which runs make up which figure of the paper, and how each run is measured."""
+"""Which runs make up which figure, of the paper or beyond it, and how each run is measured."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -59,6 +59,22 @@ FIGURES: dict[str, FigureRuns] = {
         "Parity with scratchpad, shifted APE, no coupling", tuple(f"fig8a-jump{jump}" for jump in (1, 2, 3, 4)), 3
     ),
     "fig8b": FigureRuns("Parity with scratchpad, RoPE + PoSE", tuple(f"fig8b-jump{jump}" for jump in (1, 2, 3, 4)), 3),
+    # Beyond the paper: arms of Figures 2, 3a and 7 with attention that sharpens as keys get more.
+    "sharp2": FigureRuns(
+        "Parity with scratchpad, PPC, sharpened attention", tuple(f"sharp2-jump{jump}" for jump in (1, 2, 3, 4)), 2
+    ),
+    "sharp3a": FigureRuns(
+        "Variable assignment, PPC, sharpened attention",
+        tuple(f"sharp3a-depth{depth}" for depth in (2, 3, 4, 5)),
+        2,
+        only_headline=False,
+    ),
+    "sharp7": FigureRuns(
+        "Sparse parity, RoPE + PoSE, sharpened attention",
+        ("sharp7-k4-curriculum", "sharp7-k6-curriculum"),
+        2,
+        k_tests=K_TESTS,
+    ),
 }
 
 

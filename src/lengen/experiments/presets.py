@@ -1,4 +1,4 @@
-"""The paper's synthetic arms as Python functions: one preset an arm, each at three scales.
+"""The paper's synthetic arms, and some of ours, as Python functions: one preset an arm, each at three scales.
 
 `paper` is Tables 2–4 as printed. `cpu` asks the same question of a model that one core trains in minutes. `smoke` only
 shows that everything runs.
@@ -93,13 +93,18 @@ class Preset:
     task: Task
     scheme: Scheme
     curriculum_threshold: float = 0.0
+    sharpened: bool = False  # attention as sharp among the keys of a test example as among those of training
 
     def at(self, scale: Scale) -> RunConfig:
         scheme = self.scheme
         if isinstance(scheme.encoder, Rope) and scale != "paper":
             # A quarter of a small model's head leaves a few frequencies only: it rotates whole heads.
             scheme = replace(scheme, encoder=replace(scheme.encoder, rotary_fraction=1.0))
-        return replace(arm(self.task, scheme, scale), curriculum_threshold=self.curriculum_threshold)
+        config = replace(arm(self.task, scheme, scale), curriculum_threshold=self.curriculum_threshold)
+        if self.sharpened:
+            num_keys = self.task.num_tokens(config.max_length)
+            config = replace(config, model=replace(config.model, sharpen_from=num_keys))
+        return config
 
 
 def arm(task: Task, scheme: Scheme, scale: Scale) -> RunConfig:
@@ -178,6 +183,12 @@ def _presets() -> dict[str, Preset]:
                 num_runs,
                 VariableAssignment(depth=depth, scratchpad=scratchpad),
                 scheme_named(scheme),
+            )
+    for name, preset in list(presets.items()):
+        figure_name, _, variant = name.partition("-")
+        if figure_name in ("fig2", "fig3a") or variant in ("k4-curriculum", "k6-curriculum"):
+            presets[name.replace("fig", "sharp")] = replace(
+                preset, about=f"{preset.about}, sharpened attention", paper_ref="beyond the paper", sharpened=True
             )
     return presets
 

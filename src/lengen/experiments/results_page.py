@@ -29,6 +29,12 @@ PAPER_SAYS = {
     "fig8a": "Without coupling, length generalization is significantly worse.",
     "fig8b": "RoPE with PoSE is significantly worse than PPC.",
 }
+BEYOND_THE_PAPER = (  # the sharpened figures
+    "With more keys, attention that was sharp enough at training lengths is spread over many of them "
+    "(docs/exploration.md). Here the products of a query that sees n keys are multiplied by log n / log n₀, in "
+    "training as in testing; n₀ is the number of tokens of the longest training example (`sharpen_from`; Chiang and "
+    "Cholak, 2022)."
+)
 CLAIMS_OF = {  # the figure under which a claim's verdict is told
     "fig7": ("sparse-parity",),
     "fig2": ("jumps-", "smaller-jumps"),
@@ -38,6 +44,9 @@ CLAIMS_OF = {  # the figure under which a claim's verdict is told
     "fig3d": ("ppc-beats-fig3d",),
     "fig8a": ("ppc-beats-fig8a",),
     "fig8b": ("ppc-beats-fig8b",),
+    "sharp2": ("sharpening-helps-parity",),
+    "sharp3a": ("sharpening-helps-assignment",),
+    "sharp7": ("sharpening-helps-sparse-parity",),
 }
 WHY_IT_DIFFERS = {  # by task
     "sparse-parity": "A quarter of a head of 16 would leave four rotated dimensions, so whole heads are rotated. The "
@@ -71,7 +80,10 @@ def results_page(folder: Path) -> str:
 
 def _section(figure: str, rows: list[SweepRow], folder: Path, judged: list[tuple[str, Judgement]]) -> str:
     spec = FIGURES[figure]
-    lines = [f"## Figure {figure.removeprefix('fig')}: {spec.title}", f"**The paper.** {PAPER_SAYS[figure]}"]
+    if figure in PAPER_SAYS:
+        lines = [f"## Figure {figure.removeprefix('fig')}: {spec.title}", f"**The paper.** {PAPER_SAYS[figure]}"]
+    else:
+        lines = [f"## Beyond the paper: {spec.title}", f"**The idea.** {BEYOND_THE_PAPER}"]
     if not rows:
         return "\n\n".join(
             [*lines, f"**Here.** Not run yet: `lengen reproduce {figure} --scale cpu --out results/cpu`."]

@@ -118,7 +118,7 @@ def config_to_dict(config: LanguageConfig) -> dict[str, Any]:
             "assigner": named(scheme.assigner.name, scheme.assigner),
             "encoder": named(scheme.encoder.name, scheme.encoder),
         }
-    record["model"] = dataclasses.asdict(config.model)
+    record["model"] = config.model.to_dict()
     record["corpus"] = dataclasses.asdict(config.corpus)
     return record
 

@@ -18,6 +18,7 @@ class View(NamedTuple):
     slots: Slots | None  # None: all slots from 0, nothing cached
     rotation: Rotation | None
     bias: Float[Tensor, "B H T S"] | None
+    sharpness: Float[Tensor, "#B 1 T 1"] | None  # by which scores are multiplied; None: by nothing
     cache: KVCache | None
 
 
@@ -60,6 +61,8 @@ class Attention(nn.Module):
             cos, signed_sin = view.rotation
             queries = Rotation(cos[:, :, first_query:], signed_sin[:, :, first_query:]).apply(queries)
             keys = view.rotation.apply(keys)
+        if view.sharpness is not None:
+            queries = queries * view.sharpness[:, :, first_query:].to(queries.dtype)
         if view.cache is not None:
             assert view.slots is not None
             keys, values = view.cache.write(self.layer, view.slots, keys, values)

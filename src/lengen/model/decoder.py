@@ -1,5 +1,6 @@
 """A GPT-NeoX decoder (parallel residual) with a token head and, for schemes that predict ids, a position head."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -92,7 +93,13 @@ class Decoder(nn.Module):
             assert slots is not None, "a cache needs to know the slots"
             placed = Slots.of(slots)
             key_ids = cache.write_ids(placed, position_ids)
-        view = View(placed, self.encoder.rotation(position_ids), self.encoder.bias(position_ids, key_ids), cache)
+        view = View(
+            placed,
+            self.encoder.rotation(position_ids),
+            self.encoder.bias(position_ids, key_ids),
+            self._sharpness(position_ids.shape[1], slots),
+            cache,
+        )
         repeats = None
         if position_ids.shape[1] > 1 and not torch.compiler.is_compiling():  # looking costs more than a single token
             token_ids, position_ids, repeats = self._distinct_inputs(token_ids, position_ids)
@@ -104,6 +111,14 @@ class Decoder(nn.Module):
         return DecoderOutput(
             self.token_head(hidden), None if self.position_head is None else self.position_head(hidden)
         )
+
+    def _sharpness(self, num_tokens: int, slots: Int[Tensor, "B T"] | None) -> Float[Tensor, "#B 1 T 1"] | None:
+        """log n / log n₀ for a query that sees n keys: causality is by slot, so slot i sees i + 1."""
+        if not self.config.sharpen_from:
+            return None
+        if slots is None:
+            slots = torch.arange(num_tokens, device=self.token_head.weight.device)[None]
+        return ((slots + 1).log() / math.log(self.config.sharpen_from))[:, None, :, None]
 
     def _distinct_inputs(
         self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]

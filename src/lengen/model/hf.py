@@ -46,6 +46,11 @@ def to_hf(decoder: Decoder, max_positions: int = 2048) -> "GPTNeoXForCausalLM":
             f"GPT-NeoX has rotary positions and no position head, so {decoder.scheme.name} cannot be converted; "
             "use a scheme with rope that predicts no ids"
         )
+    if config.sharpen_from:
+        raise ValueError(
+            f"GPT-NeoX has plain attention, so a model with sharpen_from={config.sharpen_from} cannot be converted; "
+            "train one with --model.sharpen_from 0"
+        )
     hf_config = GPTNeoXConfig(
         vocab_size=decoder.embedding.num_embeddings,
         hidden_size=config.width,
