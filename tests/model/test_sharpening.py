@@ -1,5 +1,6 @@
-"""`sharpen_from`: the products of a query that sees n keys are multiplied by log n / log sharpen_from."""
+"""Sharper attention: products of queries and keys × `sharpness`, and × log n / log `sharpen_from` among n keys."""
 
+import json
 import math
 
 import pytest
@@ -7,10 +8,11 @@ import torch
 from torch import Tensor
 
 from lengen.batch import Batch, sample_batch
+from lengen.cli import main
 from lengen.config import RunConfig, config_from_dict, config_to_dict
 from lengen.decode import Prompts, greedy_decode
 from lengen.model.attention import Attention, View
-from lengen.model.config import ModelConfig
+from lengen.model.config import PLAIN_ATTENTION, ModelConfig
 from lengen.model.decoder import Decoder
 from lengen.model.hf import to_hf
 from lengen.positions import scheme_named
@@ -18,11 +20,11 @@ from lengen.seeding import rng_for
 from lengen.tasks import ParityScratchpad
 
 TASK = ParityScratchpad()
-NUM_TOKENS, SHARPEN_FROM = 7, 5
+NUM_TOKENS, SHARPEN_FROM, SHARPNESS = 7, 5, 1.5
 
 
-def decoder_of(scheme: str, sharpen_from: int) -> Decoder:
-    config = ModelConfig(num_layers=2, num_heads=2, width=32, init_scale=2.0, sharpen_from=sharpen_from)
+def decoder_of(scheme: str, sharpen_from: int = 0, sharpness: float = 1.0) -> Decoder:
+    config = ModelConfig(2, 2, 32, init_scale=2.0, sharpness=sharpness, sharpen_from=sharpen_from)
     return Decoder(config, scheme_named(scheme), len(TASK.vocabulary)).initialize(0)
 
 
@@ -38,14 +40,14 @@ def by_hand(attention: Attention, hidden: Tensor, sharpen_from: int) -> Tensor:
         for head in range(attention.num_heads):
             part = slice(head * attention.head_size, (head + 1) * attention.head_size)
             scores = keys[: slot + 1, part] @ queries[slot, part] / math.sqrt(attention.head_size)
-            weights = torch.softmax(scores * math.log(slot + 1) / math.log(sharpen_from), dim=0)
+            weights = torch.softmax(SHARPNESS * scores * math.log(slot + 1) / math.log(sharpen_from), dim=0)
             attended[slot, part] = weights @ values[: slot + 1, part]
     return attention.output(attended)
 
 
 @torch.no_grad()
 def attended_and_by_hand(sharpen_from_by_hand: int) -> tuple[Tensor, Tensor]:
-    decoder = decoder_of("nope", SHARPEN_FROM)
+    decoder = decoder_of("nope", SHARPEN_FROM, SHARPNESS)
     hidden = torch.randn(NUM_TOKENS, 32, generator=torch.Generator().manual_seed(0))
     attention = decoder.blocks[0].attention
     view = View(None, None, None, decoder._sharpness(NUM_TOKENS, None), None)
@@ -64,7 +66,7 @@ def test_the_check_by_hand_can_fail():
 
 @pytest.mark.parametrize("scheme", ["ppc", "pose-rope", "fire"])
 def test_cached_equals_uncached(scheme):
-    decoder = decoder_of(scheme, SHARPEN_FROM)
+    decoder = decoder_of(scheme, SHARPEN_FROM, SHARPNESS)
     batch = examples(decoder, 24)
     cached = greedy_decode(decoder, Prompts.of(batch), batch.target_ids)
     uncached = greedy_decode(decoder, Prompts.of(batch), batch.target_ids, use_cache=False)
@@ -90,7 +92,7 @@ def test_each_example_of_a_batch_counts_its_own_keys():
 
 @torch.no_grad()
 def test_a_query_that_sees_as_many_keys_as_named_is_plain_and_others_are_not():
-    plain, sharpened = decoder_of("nope", 0), decoder_of("nope", NUM_TOKENS)
+    plain, sharpened = decoder_of("nope"), decoder_of("nope", NUM_TOKENS)
     plain.blocks, sharpened.blocks = (
         plain.blocks[:1],
         sharpened.blocks[:1],
@@ -102,21 +104,48 @@ def test_a_query_that_sees_as_many_keys_as_named_is_plain_and_others_are_not():
     assert differences[1:-1].min() > 1e-4
 
 
-def test_configs_without_it_keep_their_digest_and_configs_with_it_have_another():
+@torch.no_grad()
+def test_sharpness_is_as_good_as_larger_queries():
+    sharpened, larger = decoder_of("rope", sharpness=SHARPNESS), decoder_of("rope")
+    for block in larger.blocks:
+        block.attention.query.weight *= SHARPNESS
+        block.attention.query.bias *= SHARPNESS
+    batch = examples(larger, 24)
+    by_setting, by_weights = (decoder(*batch[:2]).token_logits for decoder in (sharpened, larger))
+    assert torch.allclose(by_setting, by_weights, atol=1e-4)
+    assert not torch.allclose(by_setting, decoder_of("rope")(*batch[:2]).token_logits, atol=1e-2)
+
+
+@pytest.mark.parametrize("settings", [{"sharpness": 2.0}, {"sharpen_from": 50}])
+def test_configs_without_it_keep_their_digest_and_configs_with_it_have_another(settings):
     plain = RunConfig(TASK, scheme_named("ppc"))
-    sharpened = RunConfig(TASK, scheme_named("ppc"), ModelConfig(sharpen_from=50))
-    assert "sharpen_from" not in config_to_dict(plain)["model"]
+    sharpened = RunConfig(TASK, scheme_named("ppc"), ModelConfig(**settings))
+    assert not config_to_dict(plain)["model"].keys() & PLAIN_ATTENTION.keys()
     assert plain.arm != sharpened.arm
     assert config_from_dict(config_to_dict(sharpened)) == sharpened
     assert config_from_dict(config_to_dict(plain)) == plain
 
 
-@pytest.mark.parametrize("sharpen_from", [-3, 1])
-def test_what_cannot_be_sharpened_from_is_refused(sharpen_from):
-    with pytest.raises(ValueError, match=f"sharpen_from {sharpen_from}"):
-        ModelConfig(sharpen_from=sharpen_from)
+@pytest.mark.parametrize("settings", [{"sharpen_from": -3}, {"sharpen_from": 1}, {"sharpness": 0.0}])
+def test_what_is_no_sharpness_is_refused(settings):
+    ((name, value),) = settings.items()
+    with pytest.raises(ValueError, match=f"--model.{name} {value}"):
+        ModelConfig(**settings)
 
 
-def test_hf_cannot_express_it():
-    with pytest.raises(ValueError, match="sharpen_from=5 cannot be converted"):
-        to_hf(decoder_of("rope", SHARPEN_FROM))
+@pytest.mark.parametrize("settings", [{"sharpness": 2.0}, {"sharpen_from": 5}])
+def test_hf_cannot_express_it(settings):
+    with pytest.raises(ValueError, match="cannot be converted"):
+        to_hf(decoder_of("rope", **settings))
+
+
+def test_a_trained_run_can_be_measured_with_it(tmp_path, capsys):
+    small = ["--model.width", "16", "--model.num_heads", "2", "--model.num_layers", "1"]
+    run = str(tmp_path / "run")
+    assert main(["train", "parity-scratchpad", "--scheme", "ppc", "--out", run, "--steps", "2", *small]) == 0
+    measure = ["evaluate", run, "--lengths", "12", "--num-examples", "4", "--metric", "joint", "--json"]
+    capsys.readouterr()
+    assert main([*measure, "--model.sharpness", "2"]) == 0
+    assert json.loads(capsys.readouterr().out)["overrides"] == {"model.sharpness": "2"}
+    assert main([*measure, "--model.width", "32"]) == 2
+    assert "--model.width cannot change after training" in capsys.readouterr().err

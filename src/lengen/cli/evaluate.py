@@ -18,7 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  lengen evaluate runs/ppc --lengths 20:200:20\n"
-        "  lengen evaluate runs/sparse --lengths 50:500:50 --task.k_test 4 --json"
+        "  lengen evaluate runs/sparse --lengths 50:500:50 --task.k_test 4 --json\n"
+        "  lengen evaluate runs/ppc --lengths 200 --model.sharpness 2   # better? attention was too weak"
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="a run's folder")
     parser.add_argument("--lengths", required=True, metavar="LENGTHS", help="20:200:20 (inclusive) or 10,20,40")
@@ -29,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of this process (default 1)")
     parser.add_argument("--task.SETTING", dest="_", metavar="V", help="e.g. --task.k_test 8")
     parser.add_argument("--encoder.SETTING", dest="_", metavar="V", help="e.g. --encoder.interpolation yarn")
+    parser.add_argument("--model.SETTING", dest="_", metavar="V", help="sharpness or sharpen_from, of attention")
     parser.add_argument("--assigner.SETTING", dest="_", metavar="V", help="e.g. --assigner.test_offset random")
     add_json_flag(parser)
 

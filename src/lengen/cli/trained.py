@@ -2,6 +2,7 @@
 
 from lengen.cli.overrides import Overrides, apply_overrides
 from lengen.config import RunConfig, config_from_dict
+from lengen.model.config import PLAIN_ATTENTION
 from lengen.model.decoder import Decoder
 from lengen.results import RunFolder
 from lengen.train.checkpoint import Progress, latest_checkpoint, load_checkpoint
@@ -11,8 +12,11 @@ from lengen.train.loop import build_decoder
 def load_with_overrides(folder: RunFolder, overrides: Overrides) -> tuple[RunConfig, Decoder, Progress]:
     """The run's decoder under overridden settings, which must not change the shape of any weight."""
     trained = config_from_dict(folder.read_run()["config"])
-    if "model" in overrides:
-        raise ValueError("--model.* cannot change after training; drop it")
+    for name in overrides.get("model", {}):
+        if name not in PLAIN_ATTENTION:
+            raise ValueError(
+                f"--model.{name} cannot change after training, as {' and '.join(PLAIN_ATTENTION)} can; drop it"
+            )
     # Lengths of the training run need not fit the settings of a test (k_test above the shortest length's bits, say).
     config = apply_overrides(trained, overrides, {"eval_lengths": ()})
     if len(config.task.vocabulary) != len(trained.task.vocabulary):

@@ -6,6 +6,8 @@ from typing import Any
 
 from lengen.tasks.base import require
 
+PLAIN_ATTENTION = {"sharpness": 1.0, "sharpen_from": 0}  # settings that no weight depends on: a test may change them
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -14,8 +16,9 @@ class ModelConfig:
     width: int = 128
     mlp_ratio: int = 4
     init_scale: float = 0.64  # weights ~ N(0, (init_scale/√width)²): 0.02 at width 1024, where the paper's model is
-    # Products of a query that sees n keys are multiplied by log n / log sharpen_from (Chiang and Cholak, 2022), so that
-    # attention is as sharp among many. 0: never, as in the paper.
+    # Products of queries and keys are multiplied by `sharpness`; and those of a query that sees n keys by
+    # log n / log sharpen_from (Chiang and Cholak, 2022), so that attention is as sharp among many. 0: not by that.
+    sharpness: float = 1.0
     sharpen_from: int = 0
 
     def __post_init__(self) -> None:
@@ -28,6 +31,7 @@ class ModelConfig:
             "change --model.width or --model.num_heads",
         )
 
+        require(self.sharpness > 0, f"--model.sharpness {self.sharpness} is not positive", "use 1 for plain attention")
         require(
             self.sharpen_from == 0 or self.sharpen_from >= 2,
             f"--model.sharpen_from {self.sharpen_from} is no number of keys to sharpen from",
@@ -35,11 +39,8 @@ class ModelConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Without what is off by default and came later than published rows: their configs keep their digests."""
-        record = asdict(self)
-        if not self.sharpen_from:
-            del record["sharpen_from"]
-        return record
+        """Without settings of attention that are off: they came later than published rows, whose digests stand."""
+        return {name: value for name, value in asdict(self).items() if (name, value) not in PLAIN_ATTENTION.items()}
 
     @property
     def head_size(self) -> int:

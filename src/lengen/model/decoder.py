@@ -113,12 +113,14 @@ class Decoder(nn.Module):
         )
 
     def _sharpness(self, num_tokens: int, slots: Int[Tensor, "B T"] | None) -> Float[Tensor, "#B 1 T 1"] | None:
-        """log n / log n₀ for a query that sees n keys: causality is by slot, so slot i sees i + 1."""
-        if not self.config.sharpen_from:
+        """What products of queries and keys are multiplied by. Causality is by slot: a query at slot i sees i + 1."""
+        config = self.config
+        if config.sharpness == 1.0 and not config.sharpen_from:
             return None
         if slots is None:
             slots = torch.arange(num_tokens, device=self.token_head.weight.device)[None]
-        return ((slots + 1).log() / math.log(self.config.sharpen_from))[:, None, :, None]
+        growth = (slots + 1).log() / math.log(config.sharpen_from) if config.sharpen_from else torch.ones_like(slots)
+        return (config.sharpness * growth)[:, None, :, None]
 
     def _distinct_inputs(
         self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]

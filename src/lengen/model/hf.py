@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from lengen.model.config import ModelConfig
+from lengen.model.config import PLAIN_ATTENTION, ModelConfig
 from lengen.model.decoder import Decoder
 from lengen.positions.assign import Contiguous
 from lengen.positions.encode import ntk_base, rotary_size_of
@@ -46,11 +46,11 @@ def to_hf(decoder: Decoder, max_positions: int = 2048) -> "GPTNeoXForCausalLM":
             f"GPT-NeoX has rotary positions and no position head, so {decoder.scheme.name} cannot be converted; "
             "use a scheme with rope that predicts no ids"
         )
-    if config.sharpen_from:
-        raise ValueError(
-            f"GPT-NeoX has plain attention, so a model with sharpen_from={config.sharpen_from} cannot be converted; "
-            "train one with --model.sharpen_from 0"
-        )
+    for name, plain in PLAIN_ATTENTION.items():
+        if (value := getattr(config, name)) != plain:
+            raise ValueError(
+                f"GPT-NeoX has plain attention, so a model with {name}={value} cannot be converted; use {name}={plain}"
+            )
     hf_config = GPTNeoXConfig(
         vocab_size=decoder.embedding.num_embeddings,
         hidden_size=config.width,
