@@ -20,58 +20,44 @@ class FigureRuns:
     k_tests: tuple[int, ...] = ()  # sparse parity: measured at each of these, whatever it was trained on
 
 
+def _jumps(figure: str) -> tuple[str, ...]:
+    return tuple(f"{figure}-jump{jump}" for jump in (1, 2, 3, 4))
+
+
+def _depths(figure: str) -> tuple[str, ...]:
+    return tuple(f"{figure}-depth{depth}" for depth in (2, 3, 4, 5))
+
+
+def _sizes(figure: str, *k_train: int, variant: str = "") -> tuple[str, ...]:
+    return tuple(f"{figure}-k{k}{variant}" for k in k_train)
+
+
 FIGURES: dict[str, FigureRuns] = {
     "fig1": FigureRuns(
         "Sparse parity, RoPE + PoSE",
-        ("fig1-k8", "fig1-k10", "fig1-k8-curriculum", "fig1-k10-curriculum"),
+        _sizes("fig1", 8, 10) + _sizes("fig1", 8, 10, variant="-curriculum"),
         2,
         k_tests=K_TESTS,
     ),
-    "fig2": FigureRuns("Parity with scratchpad, PPC", tuple(f"fig2-jump{jump}" for jump in (1, 2, 3, 4)), 5),
-    "fig3a": FigureRuns(
-        "Variable assignment, PPC", tuple(f"fig3a-depth{depth}" for depth in (2, 3, 4, 5)), 3, only_headline=False
-    ),
-    "fig3b": FigureRuns(
-        "Variable assignment, shifted APE, no coupling",
-        tuple(f"fig3b-depth{depth}" for depth in (2, 3, 4, 5)),
-        3,
-        only_headline=False,
-    ),
-    "fig3c": FigureRuns(
-        "Variable assignment, RoPE + PoSE, no scratchpad",
-        tuple(f"fig3c-depth{depth}" for depth in (2, 3, 4, 5)),
-        3,
-        only_headline=False,
-    ),
-    "fig3d": FigureRuns(
-        "Variable assignment, RoPE + PoSE, scratchpad",
-        tuple(f"fig3d-depth{depth}" for depth in (2, 3, 4, 5)),
-        3,
-        only_headline=False,
-    ),
+    "fig2": FigureRuns("Parity with scratchpad, PPC", _jumps("fig2"), 5),
+    "fig3a": FigureRuns("Variable assignment, PPC", _depths("fig3a"), 3, only_headline=False),
+    "fig3b": FigureRuns("Variable assignment, shifted APE, no coupling", _depths("fig3b"), 3, only_headline=False),
+    "fig3c": FigureRuns("Variable assignment, RoPE + PoSE, no scratchpad", _depths("fig3c"), 3, only_headline=False),
+    "fig3d": FigureRuns("Variable assignment, RoPE + PoSE, scratchpad", _depths("fig3d"), 3, only_headline=False),
     "fig7": FigureRuns(
         "Sparse parity, RoPE + PoSE",
-        ("fig7-k4", "fig7-k6", "fig7-k12", "fig7-k4-curriculum", "fig7-k6-curriculum", "fig7-k12-curriculum"),
+        _sizes("fig7", 4, 6, 12) + _sizes("fig7", 4, 6, 12, variant="-curriculum"),
         2,
         k_tests=K_TESTS,
     ),
-    "fig8a": FigureRuns(
-        "Parity with scratchpad, shifted APE, no coupling", tuple(f"fig8a-jump{jump}" for jump in (1, 2, 3, 4)), 3
-    ),
-    "fig8b": FigureRuns("Parity with scratchpad, RoPE + PoSE", tuple(f"fig8b-jump{jump}" for jump in (1, 2, 3, 4)), 3),
+    "fig8a": FigureRuns("Parity with scratchpad, shifted APE, no coupling", _jumps("fig8a"), 3),
+    "fig8b": FigureRuns("Parity with scratchpad, RoPE + PoSE", _jumps("fig8b"), 3),
     # Beyond the paper: arms of Figures 2, 3a and 7 with attention that sharpens as keys get more.
-    "sharp2": FigureRuns(
-        "Parity with scratchpad, PPC, sharpened attention", tuple(f"sharp2-jump{jump}" for jump in (1, 2, 3, 4)), 2
-    ),
-    "sharp3a": FigureRuns(
-        "Variable assignment, PPC, sharpened attention",
-        tuple(f"sharp3a-depth{depth}" for depth in (2, 3, 4, 5)),
-        2,
-        only_headline=False,
-    ),
+    "sharp2": FigureRuns("Parity with scratchpad, PPC, sharpened attention", _jumps("sharp2"), 2),
+    "sharp3a": FigureRuns("Variable assignment, PPC, sharpened attention", _depths("sharp3a"), 2, only_headline=False),
     "sharp7": FigureRuns(
         "Sparse parity, RoPE + PoSE, sharpened attention",
-        ("sharp7-k4-curriculum", "sharp7-k6-curriculum"),
+        _sizes("sharp7", 4, 6, variant="-curriculum"),
         2,
         k_tests=K_TESTS,
     ),
