@@ -50,7 +50,7 @@ def attended_and_by_hand(sharpen_from_by_hand: int) -> tuple[Tensor, Tensor]:
     decoder = decoder_of("nope", SHARPEN_FROM, SHARPNESS)
     hidden = torch.randn(NUM_TOKENS, 32, generator=torch.Generator().manual_seed(0))
     attention = decoder.blocks[0].attention
-    view = View(None, None, None, decoder._sharpness(NUM_TOKENS, None), None)
+    view = View(None, None, None, decoder._sharpness(NUM_TOKENS, None), None, None)
     return attention(hidden[None], view, 0, None)[0], by_hand(attention, hidden, sharpen_from_by_hand)
 
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "sample": "show examples of a task with their ids",
     "train": "train a model on short sequences",
     "evaluate": "measure accuracy by length",
+    "attention": "how many keys each head attends to, by length",
     "decode": "decode one example step by step against the truth",
     "plot": "draw length curves of one or more runs",
     "plan": "what a run would cost on given devices",

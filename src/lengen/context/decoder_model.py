@@ -1,7 +1,5 @@
 """Our own decoder."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -9,7 +7,6 @@ from torch import Tensor
 from lengen.context.causal_model import CausalModel, Prefix
 from lengen.model.cache import KVCache
 from lengen.model.decoder import Decoder
-from lengen.positions.encode import Rotation
 
 
 class DecoderModel(CausalModel):
@@ -41,32 +38,9 @@ class DecoderModel(CausalModel):
 
     @torch.inference_mode()
     def last_attention(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        """From the queries of the last slot, seen on their way into attention, and the keys of the cache."""
-        config, encoder = self.decoder.config, self.decoder.encoder
-        queries: list[Tensor] = []
-
-        def note(module: torch.nn.Module, inputs: Any, output: Tensor) -> None:
-            queries.append(output[:, -1:])
-
-        names = [f"blocks.{layer}.attention.query" for layer in range(config.num_layers)]
-        handles = [self.decoder.get_submodule(name).register_forward_hook(note) for name in names]
-        try:
-            cache = self._new_cache(len(token_ids), token_ids.shape[1])
-            self._logits(token_ids[:, :-1], position_ids[:, :-1], cache, first_slot=0)
-            queries.clear()
-            self._logits(token_ids[:, -1:], position_ids[:, -1:], cache, first_slot=token_ids.shape[1] - 1)
-        finally:
-            for handle in handles:
-                handle.remove()
-        rotation: Rotation | None = encoder.rotation(position_ids[:, -1:])
-        bias = encoder.bias(position_ids[:, -1:], position_ids)
-        total = torch.zeros(token_ids.shape)
-        for query, keys in zip(queries, cache.keys, strict=True):
-            by_head = query.view(len(token_ids), 1, config.num_heads, config.head_size).transpose(1, 2)
-            turned = by_head if rotation is None else rotation.apply(by_head)
-            scores = turned @ keys.transpose(-1, -2) / config.head_size**0.5
-            total += (scores if bias is None else scores + bias).softmax(-1)[:, :, 0].mean(1)
-        return total / config.num_layers
+        weights: list[Tensor] = []
+        self.decoder(token_ids, position_ids, first_target=token_ids.shape[1] - 1, weights=weights)
+        return torch.stack([layer[:, :, -1].mean(1) for layer in weights]).mean(0)
 
     def _new_cache(self, batch_size: int, num_slots: int) -> KVCache:
         return KVCache(self.decoder.config, batch_size, num_slots, self.decoder.embedding.weight)

@@ -20,6 +20,9 @@ class View(NamedTuple):
     bias: Float[Tensor, "B H T S"] | None
     sharpness: Float[Tensor, "#B 1 T 1"] | None  # by which scores are multiplied; None: by nothing
     cache: KVCache | None
+    weights: (
+        list[Float[Tensor, "B H Q S"]] | None
+    )  # a list to which every layer adds its own, for those who look inside
 
 
 class Repeats(NamedTuple):
@@ -75,6 +78,8 @@ class Attention(nn.Module):
         mask = None
         if not is_last_slot_only and not is_square:
             mask = self._mask(view, first_query, num_tokens, keys)
+        if view.weights is not None:
+            view.weights.append(_weights(queries, keys, self._mask(view, first_query, num_tokens, keys)))
         attended = scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=is_square)
         return self.output(attended.transpose(1, 2).reshape(batch_size, num_tokens - first_query, width))
 
@@ -90,3 +95,12 @@ class Attention(nn.Module):
         if view.bias is None:
             return visible
         return view.bias[:, :, first_query:].masked_fill(~visible, -torch.inf).to(keys.dtype)
+
+
+def _weights(
+    queries: Float[Tensor, "B H Q K"], keys: Float[Tensor, "B H S K"], mask: Tensor
+) -> Float[Tensor, "B H Q S"]:
+    """What the fused kernel multiplies values by and does not tell."""
+    scores = queries @ keys.transpose(-1, -2) / queries.shape[-1] ** 0.5
+    scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+    return scores.softmax(-1)

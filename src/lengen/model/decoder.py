@@ -82,11 +82,13 @@ class Decoder(nn.Module):
         first_target: int = 0,
         slots: Int[Tensor, "B T"] | None = None,
         cache: KVCache | None = None,
+        weights: list[Float[Tensor, "B H Q S"]] | None = None,
     ) -> DecoderOutput:
         """Logits for what follows each token from index `first_target` on.
 
         Before it only keys and values are needed in the last layer, so nothing else is computed there. With a cache,
-        `slots` says where these tokens stand; without one they stand at 0, 1, ….
+        `slots` says where these tokens stand; without one they stand at 0, 1, …. Attention weights are added to the
+        list `weights`, layer by layer, if there is one.
         """
         key_ids, placed = position_ids, None
         if cache is not None:
@@ -99,6 +101,7 @@ class Decoder(nn.Module):
             self.encoder.bias(position_ids, key_ids),
             self._sharpness(position_ids.shape[1], slots),
             cache,
+            weights,
         )
         repeats = None
         if position_ids.shape[1] > 1 and not torch.compiler.is_compiling():  # looking costs more than a single token
