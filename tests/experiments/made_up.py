@@ -1,7 +1,7 @@
 """Rows that nobody measured, to see what claims, figures and pages make of them."""
 
 from lengen.experiments.figures import FIGURES, measures_of
-from lengen.experiments.presets import preset_config
+from lengen.experiments.presets import plain_name, preset_config
 from lengen.results import Row
 from lengen.results.sweep import SweepRow
 
@@ -9,7 +9,7 @@ from lengen.results.sweep import SweepRow
 def as_the_paper_has_it(preset: str, length: int, k_test: int, seed: int) -> float:
     """Accuracies shaped like the paper's figures, with a little noise between seeds."""
     if preset.startswith("sharp"):  # ours, a little better
-        return as_the_paper_has_it(preset.replace("sharp", "fig"), length, k_test, seed) + 0.005
+        return as_the_paper_has_it(plain_name(preset), length, k_test, seed) + 0.005
     noise = 0.004 * seed
     figure, _, arm = preset.partition("-")
     number = int("".join(c for c in arm if c.isdigit()))

@@ -3,7 +3,7 @@
 import pytest
 
 from lengen.config import differing_settings
-from lengen.experiments.presets import PRESETS, RANGES, default_config, preset_config
+from lengen.experiments.presets import PRESETS, RANGES, default_config, plain_name, preset_config
 from lengen.positions import SCHEMES, scheme_named
 from lengen.tasks import TASKS
 
@@ -24,7 +24,7 @@ ENCODERS = {"fig1": "rope", "fig7": "rope", "fig2": "ape", "fig8a": "ape", "fig8
 @pytest.mark.parametrize("name", PRESETS)
 def test_paper_scale_is_the_paper_s_tables(name):
     config = preset_config(name, "paper")
-    figure = name.split("-")[0].replace("sharp", "fig")  # the same arm but for its attention
+    figure = plain_name(name).split("-")[0]  # the same arm but for its attention
     measured = (
         config.min_length,
         config.max_length,
@@ -56,7 +56,7 @@ def test_every_arm_of_the_paper_is_there():
 @pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])
 @pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("sharp")])
 def test_sharpened_arms_differ_from_the_paper_s_by_that_alone(name, scale):
-    sharpened, plain = preset_config(name, scale), preset_config(name.replace("sharp", "fig"), scale)
+    sharpened, plain = preset_config(name, scale), preset_config(plain_name(name), scale)
     num_keys = plain.task.num_tokens(plain.max_length)
     assert differing_settings(sharpened, plain) == {"model.sharpen_from": (num_keys, None)}
 

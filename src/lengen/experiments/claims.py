@@ -233,8 +233,9 @@ def sharpening_helps(task: str) -> Callable[[Rows], Judgement]:
     def judge(rows: Rows) -> Judgement:
         gains: list[float] = []
         for figure, arm, lengths, k_tests in SHARPENED[task]:
-            plain = rates(rows, f"fig{figure}-{arm}", lengths, k_tests, metric)
-            sharpened = rates(rows, f"sharp{figure}-{arm}", lengths, k_tests, metric)
+            plain, sharpened = (
+                rates(rows, f"{kind}{figure}-{arm}", lengths, k_tests, metric) for kind in ("fig", "sharp")
+            )
             gains += [sharpened[seed] - plain[seed] for seed in plain.keys() & sharpened.keys()]
         if len(gains) < 2:
             return NO_DATA

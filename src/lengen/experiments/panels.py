@@ -4,17 +4,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lengen.experiments.figures import figure_named
-from lengen.experiments.presets import PRESETS, RANGES
+from lengen.experiments.presets import PRESETS, RANGES, plain_name
 from lengen.figures.length_curves import Curve, Panel, interval_over
 from lengen.results import Row
 from lengen.results.sweep import SweepRow, read_sweep_rows
+from lengen.tasks import SparseParity
 
 
 def panels_of(figure: str, folder: Path) -> list[Panel]:
-    """Sparse parity: a panel for each K_train, a curve for each k_test. Otherwise one panel, a curve a preset."""
+    """Sparse parity: a panel for each K_train, a curve for each k_test. Otherwise one panel, a curve a preset.
+
+    Sharpened arms have a panel each, with the curves of the plain arm beside their own.
+    """
     spec, rows = figure_named(figure), read_sweep_rows(folder, figure)
     if not rows:
         raise ValueError(f"{folder} has no rows of {figure} yet; run `lengen reproduce {figure} --out {folder}` first")
+    if figure.startswith("sharp"):
+        every = [*read_sweep_rows(folder, plain_name(figure)), *rows]
+        return [_compared(preset, spec.k_tests, every) for preset in spec.presets if _has_rows(preset, rows)]
     if not spec.k_tests:
         curves = [_curve(preset, _words(preset), [r for r in rows if r.preset == preset]) for preset in spec.presets]
         return [Panel(spec.title, [curve for curve in curves if curve.points])]
@@ -27,6 +34,24 @@ def panels_of(figure: str, folder: Path) -> list[Panel]:
         if any(curve.points for curve in curves):
             panels.append(Panel(_words(preset), curves))
     return panels
+
+
+def _compared(preset: str, k_tests: Sequence[int], rows: Sequence[SweepRow]) -> Panel:
+    """A sharpened arm and the plain one; of sparse parity, at every k that both have trained on."""
+    task = PRESETS[preset].task
+    curves = []
+    for words, name in (("plain", plain_name(preset)), ("sharpened", preset)):
+        own = [row for row in rows if row.preset == name]
+        if not isinstance(task, SparseParity):
+            curves.append(_curve(name, words, own))
+            continue
+        for k_test in (k for k in k_tests if k <= task.k_train):
+            curves.append(_curve(name, f"{words}, k_test = {k_test}", [r for r in own if _k_test(r) == k_test]))
+    return Panel(_words(preset), [curve for curve in curves if curve.points])
+
+
+def _has_rows(preset: str, rows: Sequence[SweepRow]) -> bool:
+    return any(row.preset == preset for row in rows)
 
 
 def _curve(preset: str, label: str, rows: Sequence[SweepRow]) -> Curve:

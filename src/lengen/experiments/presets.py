@@ -137,6 +137,11 @@ def preset_config(name: str, scale: str) -> RunConfig:
     return PRESETS[name].at(scale)  # type: ignore[arg-type]
 
 
+def plain_name(name: str) -> str:
+    """Of a sharpened arm or figure: the one of the paper that it differs from by its attention alone."""
+    return name.replace("sharp", "fig", 1)
+
+
 def _presets() -> dict[str, Preset]:
     presets: dict[str, Preset] = {}
     for k_train in (4, 6, 8, 10, 12):
