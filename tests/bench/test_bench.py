@@ -12,7 +12,7 @@ from lengen.bench.length_curve import generated_curve, one_pass_curve, rope_conf
 from lengen.bench.peer import IGNORED, padded_batches
 from lengen.bench.row import BenchRow, Spread, read_rows, write_rows
 from lengen.bench.sparse_attention import log_log_slope
-from lengen.bench.table import BEGIN, END, with_table
+from lengen.bench.table import SPEED_TABLE, markdown_table
 from lengen.bench.timing import compare
 from lengen.bench.training_step import steps_of
 from lengen.cli import main
@@ -28,13 +28,14 @@ def test_the_readme_shows_the_rows():
     text = (ROOT / "README.md").read_text()
     rows = read_rows(ROOT / "results" / "bench", BENCHMARKS)
     assert {row.name for row in rows} == set(BENCHMARKS)
-    assert with_table(text, rows, "README.md") == text
+    assert SPEED_TABLE.within(text, markdown_table(rows), "README.md") == text
 
 
 def test_the_readme_check_can_fail():
     text = (ROOT / "README.md").read_text()
     rows = read_rows(ROOT / "results" / "bench", BENCHMARKS)
-    assert with_table(text, [replace(rows[0], ratio=rows[0].ratio + 1), *rows[1:]], "README.md") != text
+    other = markdown_table([replace(rows[0], ratio=rows[0].ratio + 1), *rows[1:]])
+    assert SPEED_TABLE.within(text, other, "README.md") != text
 
 
 @pytest.mark.parametrize(
@@ -54,8 +55,9 @@ def test_rows_survive_the_disk_and_replace_older_ones(tmp_path):
 
 def test_a_page_without_markers_is_refused():
     with pytest.raises(ValueError, match="has no place for the speed table"):
-        with_table(f"only {BEGIN}", [ROW], "page.md")
-    assert with_table(f"a {BEGIN} old {END} b", [ROW], "page.md").count("lengen --help") == 1
+        SPEED_TABLE.within(f"only {SPEED_TABLE.begin}", "new", "page.md")
+    text = f"a {SPEED_TABLE.begin} old {SPEED_TABLE.end} b"
+    assert SPEED_TABLE.within(text, "new", "page.md") == f"a {SPEED_TABLE.begin}\nnew\n{SPEED_TABLE.end} b"
 
 
 def test_ratios_are_the_peers_time_over_ours(monkeypatch):
@@ -100,7 +102,7 @@ def test_the_command_writes_rows_and_prints_them(tmp_path, capsys, monkeypatch):
     assert printed == [ROW.to_dict()]
     assert {"name", "peer", "ratio", "low", "high", "target", "met", "threads", "setting"} <= set(printed[0])
     page = tmp_path / "page.md"
-    page.write_text(f"{BEGIN}\n{END}\n")
+    page.write_text(f"{SPEED_TABLE.begin}\n{SPEED_TABLE.end}\n")
     assert main(["bench", "--from-rows", "--out", str(tmp_path), "--page", str(page)]) == 0
     assert "lengen --help" in capsys.readouterr().out
     assert "| startup | lengen --help | 1 s | 1 | 0.5 | 0.4–0.6 | ≤ 1 | yes |" in page.read_text()

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from lengen.cli import main
+from lengen.experiments.claims import CLAIMS
 from lengen.experiments.context_claims import OWN, PRETRAINED
 from lengen.experiments.context_page import CONTEXT_FIGURES, analyses_of
 from lengen.experiments.figures import FIGURES
+from lengen.experiments.findings import FINDINGS, findings
 from lengen.experiments.presets import preset_config
 from lengen.experiments.results_page import results_page
 from lengen.results.context import analysis_file
@@ -27,6 +29,24 @@ PRESENT_CONTEXT = [figure for figure in CONTEXT_FIGURES if analyses_of(figure, R
 
 def test_the_page_is_what_the_rows_say():
     assert (ROOT / "docs" / "results.md").read_text() == results_page(ROWS)
+
+
+def test_the_readme_shows_the_findings():
+    text = (ROOT / "README.md").read_text()
+    assert FINDINGS.within(text, findings(ROWS), "README.md") == text
+
+
+def test_the_findings_of_other_rows_are_others(tmp_path):
+    for figure, rows in made_up_rows(as_the_paper_has_it).items():
+        append_sweep_rows(tmp_path, figure, rows)
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{FINDINGS.begin}\nold\n{FINDINGS.end}\nafter\n")
+    assert main(["results", "--rows", str(tmp_path), "--page", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert f"{len(CLAIMS)} reproduced, 0 partly, 0 not" in text
+    assert findings(tmp_path) != findings(ROWS)
 
 
 def test_other_rows_make_another_page(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lengen.bench import BENCHMARKS, benchmark_named
 from lengen.bench.row import BenchRow, read_rows, write_rows
-from lengen.bench.table import HEADINGS, cells_of, write_table
+from lengen.bench.table import HEADINGS, SPEED_TABLE, cells_of, markdown_table
 from lengen.cli.listing import add_json_flag
 
 DEFAULT_OUT = Path("results/bench")
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     for row in read_rows(args.out, names) if args.from_rows else _measured(names, args.out):
         print(json.dumps(row.to_dict()) if args.json else _line(cells_of(row)), flush=True)
     if args.page is not None:
-        write_table(args.page, read_rows(args.out, BENCHMARKS))
+        SPEED_TABLE.write(args.page, markdown_table(read_rows(args.out, BENCHMARKS)))
     return 0
 
 

@@ -15,39 +15,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lengen.experiments.claims import CLAIMS, Claim, Judgement
-    from lengen.experiments.context_claims import context_claims
-    from lengen.experiments.figures import FIGURES
-    from lengen.experiments.language_claims import LANGUAGE_CLAIMS, LanguageClaim
-    from lengen.results.perplexity import TABLE1, read_perplexity_rows
-    from lengen.results.sweep import read_sweep_rows
+    from lengen.experiments.findings import judge_all
+    from lengen.experiments.wording import num_runs
 
     if not args.rows.is_dir():
         raise ValueError(f"{args.rows} is not a folder; give the --out of a `lengen reproduce`")
-    rows = {figure: read_sweep_rows(args.rows, figure) for figure in FIGURES}
-    perplexities = read_perplexity_rows(args.rows / TABLE1)
-    judged: list[tuple[Claim | LanguageClaim, Judgement]] = [(claim, claim.judge(rows)) for claim in CLAIMS]
-    judged += [(claim, claim.judge(perplexities)) for claim in LANGUAGE_CLAIMS]
-    judged += [(claim, claim.judge(rows)) for claim in context_claims(args.rows)]
-    for claim, judgement in judged:
+    for name, paper_ref, statement, judgement in judge_all(args.rows):
         value, low, high = (number if math.isfinite(number) else None for number in judgement.interval)
         if args.json:
             record = {
-                "claim": claim.name,
-                "paper_ref": claim.paper_ref,
+                "claim": name,
+                "paper_ref": paper_ref,
                 "verdict": judgement.verdict,
                 "value": value,
                 "low": low,
                 "high": high,
                 "seeds": judgement.num_seeds,
-                "statement": claim.statement,
+                "statement": statement,
                 "note": judgement.note,
             }
             print(json.dumps(record, ensure_ascii=False))
         else:
-            print(f"{judgement.verdict:<10}  {claim.name}: {claim.statement} ({claim.paper_ref})")
+            print(f"{judgement.verdict:<10}  {name}: {statement} ({paper_ref})")
             if value is not None:
                 interval = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None else ""
                 note = f"; {judgement.note}" if judgement.note else ""
-                print(f"{'':<12}{value:.3f}{interval} over {judgement.num_seeds} runs{note}")
+                print(f"{'':<12}{value:.3f}{interval} over {num_runs(judgement.num_seeds)}{note}")
     return 0

@@ -1,0 +1,67 @@
+"""Every claim judged on the rows of a folder, and the few that the README shows."""
+
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from lengen.experiments.claims import CLAIMS, Claim, Judgement
+from lengen.experiments.context_claims import context_claims
+from lengen.experiments.figures import FIGURES
+from lengen.experiments.language_claims import LANGUAGE_CLAIMS, LanguageClaim
+from lengen.experiments.wording import with_interval
+from lengen.results.block import Block
+from lengen.results.perplexity import TABLE1, read_perplexity_rows
+from lengen.results.sweep import read_sweep_rows
+
+FINDINGS = Block("findings", "lengen results --page README.md")
+SHOWN = (  # a choice of subjects, made whatever their verdicts
+    "sparse-parity-extrapolates-curriculum",
+    "sharpening-helps-sparse-parity",
+    "sparse-parity-collapses-above-k-train-curriculum",
+    "smaller-jumps-go-further",
+    "sharpening-helps-parity",
+    "ppc-three-times-depth2",
+    "ppc-three-times-depth5",
+    "ppc-beats-fig3b",
+    "ppc-beats-fig8b",
+    "short-gains-from-128",
+    "short-beats-trivial-baseline",
+    "pose-is-needed",
+    "pose-beyond-is-better",
+    "sparse-context-short",
+    "sparse-context-smollm2-wikitext-64-128",
+)
+
+
+class Judged(NamedTuple):
+    name: str
+    paper_ref: str
+    statement: str
+    judgement: Judgement
+
+    @classmethod
+    def of(cls, claim: Claim | LanguageClaim, judgement: Judgement) -> "Judged":
+        return cls(claim.name, claim.paper_ref, claim.statement, judgement)
+
+
+def judge_all(folder: Path) -> list[Judged]:
+    rows = {figure: read_sweep_rows(folder, figure) for figure in FIGURES}
+    perplexities = read_perplexity_rows(folder / TABLE1)
+    return [
+        *(Judged.of(claim, claim.judge(rows)) for claim in CLAIMS),
+        *(Judged.of(claim, claim.judge(perplexities)) for claim in LANGUAGE_CLAIMS),
+        *(Judged.of(claim, claim.judge(rows)) for claim in context_claims(folder)),
+    ]
+
+
+def findings(folder: Path) -> str:
+    judged = judge_all(folder)
+    counts = Counter(entry.judgement.verdict for entry in judged)
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("reproduced", "partly", "not", "no-data"))
+    by_name = {entry.name: entry for entry in judged}
+    lines = [f"{len(judged)} claims: {told}. Among them:", "", "| | where | verdict | measured |", "|---|---|---|---|"]
+    for name in SHOWN:
+        _, paper_ref, statement, judgement = by_name[name]
+        measured = "" if judgement.verdict == "no-data" else with_interval(judgement.interval)
+        lines.append(f"| {statement} | {paper_ref} | {judgement.verdict} | {measured} |")
+    return "\n".join(lines)
