@@ -130,6 +130,10 @@ def config_to_dict(config: RunConfig) -> dict[str, Any]:
 
 
 def config_from_dict(record: dict[str, Any]) -> RunConfig:
+    if "corpus" in record:
+        raise ValueError(
+            "this is a language model's run, which has no task; use `lengen lm` or `lengen context` for it"
+        )
     try:
         plain = dict(record)
         return RunConfig(

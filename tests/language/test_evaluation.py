@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from lengen.cli import main
 from lengen.evaluate.intervals import over_documents
 from lengen.language.evaluation import Request, check_tokenizer, evaluate_run, measure, token_losses
 from lengen.language.packed import PackedCorpus
@@ -118,6 +119,12 @@ def test_interpolation_at_test_time(corpus, run):
     assert halved[0].losses != plain[0].losses
     assert halved[0].label == "short+linear"
     assert halved[0].overrides == {"encoder.interpolation": "linear", "encoder.factor": 2.0}
+
+
+@pytest.mark.parametrize("command", ["evaluate", "attention"])
+def test_commands_of_tasks_refuse_a_language_model(run, command, capsys):
+    assert main([command, str(run.path), "--lengths", "10"]) == 2
+    assert "use `lengen lm` or `lengen context`" in capsys.readouterr().err
 
 
 def test_another_tokenizer_is_refused(run, tmp_path):
