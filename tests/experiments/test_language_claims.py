@@ -20,6 +20,9 @@ LIKE_THE_PAPER = {
     ("pose-from-scratch", 64): 18.5,
     ("pose-from-scratch", 128): 17.0,
     ("pose-beyond", 128): 14.4,
+    ("short-no-pose+yarn", 128): 14.5,
+    ("pose-yarn", 64): 17.5,
+    ("pose-yarn", 128): 14.3,
 }
 
 
@@ -87,5 +90,5 @@ def test_claims_and_page_show_them(tmp_path, capsys):
     page = language_section(rows)
     assert f"| short | {rows[0].perplexity:.2f} [" in page
     assert "**reproduced** — at 128, h_short is within 5%" in page
-    assert "5 models, 5.0 hours" in page
+    assert "7 models, 7.0 hours" in page
     assert "Not run yet" in language_section([])

@@ -28,6 +28,8 @@ SHOWN = (  # a choice of subjects, made whatever their verdicts
     "short-beats-trivial-baseline",
     "pose-is-needed",
     "pose-beyond-is-better",
+    "yarn-alone-is-better",
+    "pose-yarn-beats-trivial-baseline",
     "sparse-context-short",
     "sparse-context-smollm2-wikitext-64-128",
 )

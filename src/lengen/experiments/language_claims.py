@@ -1,7 +1,7 @@
 """What Sec. 5.3 says of perplexity, each statement as a function from rows to a verdict.
 
-The thresholds are ours and were fixed before any row was seen; `long-gains-from-128` and
-`pose-beyond-is-better` were added after. A value is a ratio of two perplexities on the same text; its interval is over
+The thresholds are ours and were fixed before any row was seen; `long-gains-from-128`, `pose-beyond-is-better` and
+`yarn-alone-is-better` were added after. A value is a ratio of two perplexities on the same text; its interval is over
 documents, pooled over training runs where there are several.
 """
 
@@ -113,5 +113,17 @@ LANGUAGE_CLAIMS: tuple[LanguageClaim, ...] = (
         "beyond the paper",
         "at 128, PoSE ids up to 192 are better than ids up to 128, which hardly show the largest distances",
         ratio_below(1.0, ("pose-beyond", LONG), ("short", LONG)),
+    ),
+    LanguageClaim(
+        "yarn-alone-is-better",
+        "beyond the paper",
+        "at 128, YaRN at test time, on a model that never saw PoSE, is better than a PoSE phase",
+        ratio_below(1.0, ("short-no-pose+yarn", LONG), ("short", LONG)),
+    ),
+    LanguageClaim(
+        "pose-yarn-beats-trivial-baseline",
+        "beyond the paper",
+        "h_short with YaRN in its PoSE phase predicts the same tokens better from 128 than from the last 64 alone",
+        ratio_below(1.0, ("pose-yarn", LONG), ("pose-yarn", SHORT)),
     ),
 )
