@@ -20,9 +20,7 @@ class View(NamedTuple):
     bias: Float[Tensor, "B H T S"] | None
     sharpness: Float[Tensor, "#B 1 T 1"] | None  # by which scores are multiplied; None: by nothing
     cache: KVCache | None
-    weights: (
-        list[Float[Tensor, "B H Q S"]] | None
-    )  # a list to which every layer adds its own, for those who look inside
+    weights: list[Float[Tensor, "B H Q S"]] | None  # every layer adds its own, for those who look inside
 
 
 class Repeats(NamedTuple):

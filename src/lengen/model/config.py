@@ -1,4 +1,4 @@
-"""The size of a decoder; what depends on the task or the scheme is not here."""
+"""The size of a decoder and how sharp its attention is; what depends on the task or the scheme is not here."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -30,7 +30,6 @@ class ModelConfig:
             f"width={self.width} is not a multiple of num_heads={self.num_heads}",
             "change --model.width or --model.num_heads",
         )
-
         require(self.sharpness > 0, f"--model.sharpness {self.sharpness} is not positive", "use 1 for plain attention")
         require(
             self.sharpen_from == 0 or self.sharpen_from >= 2,
