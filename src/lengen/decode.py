@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from lengen.batch import Batch
 from lengen.model.cache import KVCache
 from lengen.model.decoder import Decoder, DecoderOutput
+from lengen.model.folded import PAYS_UP_TO_WIDTH, FoldedDecoder
 
 
 class Prompts(NamedTuple):
@@ -51,8 +52,13 @@ def _decode(decoder: Decoder, prompts: Prompts, given_ids: Int[Tensor, "B N"], u
     token_ids = pad(prompts.token_ids, (0, num_new))
     position_ids = pad(prompts.position_ids, (0, num_new))
     cache = None
+    read_one_token: Decoder | FoldedDecoder = decoder
     if use_cache:
         cache = KVCache(decoder.config, batch_size, num_slots, like=next(decoder.parameters()))
+        # A model sliced over many processes stays as it is: its weights come together only while it is called.
+        is_sliced = type(decoder.token_head.weight) is not nn.Parameter
+        if num_new > 1 and decoder.config.width <= PAYS_UP_TO_WIDTH and not is_sliced:
+            read_one_token = FoldedDecoder(decoder)
 
     new_tokens = torch.zeros_like(given_ids)
     new_ids = given_ids.clone()
@@ -60,7 +66,7 @@ def _decode(decoder: Decoder, prompts: Prompts, given_ids: Int[Tensor, "B N"], u
         slot = prompts.lens + step  # [B]: where this step's token goes
         if cache is not None and step > 0:
             newest = slice(step - 1, step)
-            output = decoder(new_tokens[:, newest], new_ids[:, newest], slots=slot[:, None] - 1, cache=cache)
+            output = read_one_token(new_tokens[:, newest], new_ids[:, newest], slots=slot[:, None] - 1, cache=cache)
         else:
             output = _read_from_the_start(decoder, token_ids, position_ids, slot, cache)
         new_tokens[:, step] = output.token_logits[:, 0].argmax(-1)

@@ -13,8 +13,9 @@ import pytest
 from lengen.cli import main
 from lengen.experiments.figures import FIGURES, measures_of
 from lengen.experiments.presets import preset_config
-from lengen.experiments.reproduce import plan
+from lengen.experiments.reproduce import plan, reproduce
 from lengen.results.sweep import append_sweep_rows, read_sweep_rows, sweep_file
+from lengen.train.optimise import held
 
 
 def test_a_smoke_sweep_and_its_second_call(tmp_path, capsys):
@@ -48,6 +49,27 @@ def test_a_lost_run_is_planned_again_and_gives_the_same_rows(tmp_path):
         return sorted((row.preset, row.row.length, row.row.correct) for row in rows)
 
     assert results(read_sweep_rows(tmp_path, "fig8a")) == results(rows)
+
+
+def test_a_run_that_another_process_trains_is_left_alone(tmp_path, capsys):
+    arguments = ["reproduce", "fig8a", "--scale", "smoke", "--workers", "1", "--out", str(tmp_path)]
+    held_job = plan(["fig8a-jump2"], "smoke", None, tmp_path)[0]
+    with held(held_job.folder):
+        assert main(arguments) == 0
+    printed = capsys.readouterr()
+    assert "fig8a-jump2 seed 0: left alone, another process is training it" in printed.err
+    assert printed.out.endswith("3 runs done\n")
+    assert "fig8a-jump2" not in {row.preset for row in read_sweep_rows(tmp_path, "fig8a")}
+    assert main(arguments) == 0
+    assert "fig8a-jump2" in {row.preset for row in read_sweep_rows(tmp_path, "fig8a")}
+
+
+def test_two_sweeps_with_the_same_plan_do_not_double_rows(tmp_path):
+    jobs = plan(["fig8a-jump1"], "smoke", None, tmp_path)
+    assert reproduce(jobs, 1, tmp_path) == []
+    rows = read_sweep_rows(tmp_path, "fig8a")
+    assert reproduce(jobs, 1, tmp_path) == []
+    assert read_sweep_rows(tmp_path, "fig8a") == rows != []
 
 
 def test_seeds_come_one_after_the_other(tmp_path):

@@ -18,6 +18,7 @@ from lengen.tasks import SparseParity
 from lengen.train import loop, optimise
 from lengen.train.curriculum import Curriculum
 from lengen.train.loop import NonFiniteLoss, build_decoder, build_optimizer, train, training_batches, training_step
+from lengen.train.optimise import RunIsHeld, held
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "loss.json"
 
@@ -106,6 +107,27 @@ def test_an_existing_run_is_never_overwritten_by_accident(smoke_config, tmp_path
     train(other, folder, overwrite=True, quiet=True)
     assert folder.read_run()["seed"] == 5
     assert {row.run for row in folder.read_rows()} == {other.run_id}
+
+
+def test_one_process_at_a_time_trains_a_run(smoke_config, tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with held(folder), pytest.raises(RunIsHeld, match="being trained by another process; wait for it"):
+        train(smoke_config, folder, quiet=True)
+    assert not folder.exists(), "the second has written nothing"
+    assert train(smoke_config, folder, quiet=True).status == "finished"
+
+
+def test_a_process_that_dies_lets_go_of_its_run(smoke_config, tmp_path):
+    code = (
+        f"from lengen.train.optimise import *; from pathlib import Path\nwith held(RunFolder(Path({str(tmp_path)!r}))):"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code + " print('held', flush=True); input()"], stdin=-1, stdout=-1)
+    assert holder.stdout.readline() == b"held\n"
+    with pytest.raises(RunIsHeld):
+        train(smoke_config, RunFolder(tmp_path), quiet=True)
+    holder.kill()
+    holder.communicate()
+    assert train(smoke_config, RunFolder(tmp_path), quiet=True).status == "finished"
 
 
 def test_resume_with_another_config_is_refused(smoke_config, tmp_path):

@@ -5,6 +5,7 @@ on where it stopped. A run whose worker dies goes on from its last checkpoint on
 """
 
 import argparse
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -54,7 +55,10 @@ def run(args: argparse.Namespace) -> int:
     out = args.out.resolve()  # workers elsewhere have another working directory
     jobs = plan(args.figures, args.scale, args.seeds, out)
     if not args.dry_run:
-        reproduce(jobs, args.workers, out, args.engine, args.address)
+        left_alone = reproduce(jobs, args.workers, out, args.engine, args.address)
+        for job in left_alone:
+            print(f"{job.label}: left alone, another process is training it", file=sys.stderr)
+        jobs = [job for job in jobs if job not in left_alone]
     records = [
         {
             "figure": job.figure,

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from filelock import FileLock
+
 from lengen.experiments.figures import arms_named, figure_named, measures_of, num_seeds_of
 from lengen.experiments.presets import Scale, preset_config
 from lengen.results import Row, RunFolder
@@ -11,6 +13,7 @@ from lengen.results.sweep import SweepRow, append_sweep_rows, read_sweep_rows
 from lengen.train.cost import CPU_CORE, cost_of, workload_of
 from lengen.train.engines import EngineName, open_engine
 from lengen.train.launch import Job, run_side_by_side, train_job
+from lengen.train.optimise import RunIsHeld
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class SweepJob(Job):
 def plan(names: Sequence[str], scale: Scale, num_seeds: int | None, out: Path) -> list[SweepJob]:
     """The runs of figures and single arms that are missing, one seed after the other: cut short, it is balanced."""
     arms = dict.fromkeys(arm for name in names for arm in arms_named(name))
-    done = {figure: {(row.arm, row.train_seed) for row in read_sweep_rows(out, figure)} for figure, _ in arms}
+    done = {figure: _runs_with_rows(out, figure) for figure, _ in arms}
     jobs = []
     for figure, preset in arms:
         base = preset_config(preset, scale)
@@ -37,6 +40,10 @@ def plan(names: Sequence[str], scale: Scale, num_seeds: int | None, out: Path) -
     return sorted(jobs, key=lambda job: job.config.seed)
 
 
+def _runs_with_rows(out: Path, figure: str) -> set[tuple[str, int]]:
+    return {(row.arm, row.train_seed) for row in read_sweep_rows(out, figure)}
+
+
 def core_hours_of(job: SweepJob) -> float:
     """What training it is expected to take on one core."""
     return cost_of(workload_of(job.config), CPU_CORE).hours
@@ -44,42 +51,55 @@ def core_hours_of(job: SweepJob) -> float:
 
 def reproduce(
     jobs: Sequence[SweepJob], workers: int, out: Path, engine: EngineName = "local", address: str | None = None
-) -> None:
-    """Do the planned runs; the rows of each are appended as it finishes."""
+) -> list[SweepJob]:
+    """Do the planned runs; the rows of each are appended as it finishes. Return those that another sweep is doing."""
     opened = open_engine(engine, workers, address)
     RunFolder(out / "work").create()
+    left_alone = []
     for job, rows in run_side_by_side(jobs, train_and_measure, opened):
         assert isinstance(job, SweepJob)
-        record = job.folder.read_run()
-        append_sweep_rows(
-            out,
-            job.figure,
-            [
-                SweepRow(
-                    figure=job.figure,
-                    preset=job.preset,
-                    scale=job.scale,
-                    arm=job.config.arm,
-                    train_seed=job.config.seed,
-                    wall_seconds=record["wall_seconds"],
-                    version=record["versions"]["lengen"],
-                    commit=record["commit"],
-                    row=row,
-                )
-                for row in rows
-            ],
+        if not rows:
+            left_alone.append(job)
+            continue
+        with FileLock(out / "work" / "rows.lock"):  # another sweep may have done this run since it was planned
+            if (job.config.arm, job.config.seed) not in _runs_with_rows(out, job.figure):
+                append_sweep_rows(out, job.figure, _sweep_rows(job, rows))
+    return left_alone
+
+
+def _sweep_rows(job: SweepJob, rows: list[Row]) -> list[SweepRow]:
+    record = job.folder.read_run()
+    return [
+        SweepRow(
+            figure=job.figure,
+            preset=job.preset,
+            scale=job.scale,
+            arm=job.config.arm,
+            train_seed=job.config.seed,
+            wall_seconds=record["wall_seconds"],
+            version=record["versions"]["lengen"],
+            commit=record["commit"],
+            row=row,
         )
+        for row in rows
+    ]
 
 
 def train_and_measure(job: Job) -> list[Row] | None:
-    """In a worker: train to the last step, then measure the figure's curves by the headline metric; None if stopped."""
+    """In a worker: train to the last step, then measure the figure's curves by the headline metric.
+
+    None if it was stopped, no rows if another process is training this run.
+    """
     from lengen.evaluate.length_curve import length_curve
     from lengen.train.loop import load_decoder
 
     assert isinstance(job, SweepJob)
     # The figure's own curves replace the evaluation that ends a single run.
-    if train_job(replace(job, config=replace(job.config, eval_lengths=()))) is None:
-        return None
+    try:
+        if train_job(replace(job, config=replace(job.config, eval_lengths=()))) is None:
+            return None
+    except RunIsHeld:
+        return []
     _, decoder, progress = load_decoder(job.folder)
     rows = []
     figure = figure_named(job.figure)

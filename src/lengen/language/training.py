@@ -31,7 +31,7 @@ from lengen.tasks.base import Examples
 from lengen.train.checkpoint import latest_checkpoint
 from lengen.train.curriculum import Curriculum
 from lengen.train.distributed import ALONE, Processes, Sharding
-from lengen.train.optimise import Outcome, open_run, optimise
+from lengen.train.optimise import Outcome, held, open_run, optimise
 from lengen.train.record import new_run_record
 from lengen.train.update import Forward, training_step
 from lengen.train.work import Measured, Update
@@ -51,10 +51,9 @@ def train_language(
 ) -> Outcome:
     """Train to the last step; with `start_from`, only the last phase, after the first one of that run."""
     work = LanguageWork(config, corpus)
-    processes.by_first(lambda: keep_tokenizer(corpus, folder, overwrite))
-    if start_from is not None and not resume:
-        source = RunFolder(start_from)
-        processes.by_first(lambda: branch_off(work, source, folder, overwrite))
+    source = None if start_from is None or resume else RunFolder(start_from)
+    processes.by_first(lambda: prepare(work, source, folder, overwrite))
+    if source is not None:
         resume, overwrite = True, False
     return optimise(
         work,
@@ -67,11 +66,12 @@ def train_language(
     )
 
 
-def keep_tokenizer(corpus: PackedCorpus, folder: RunFolder, overwrite: bool) -> None:
-    """Beside the weights, so that a run can be used without its corpus."""
-    if overwrite or not folder.exists():
-        folder.create()
-        write_atomically(folder.path / TOKENIZER_FILE, corpus.tokenizer().to_str().encode())
+def prepare(work: "LanguageWork", source: RunFolder | None, folder: RunFolder, overwrite: bool) -> None:
+    with held(folder):
+        if overwrite or not folder.exists():  # beside the weights, so that a run can be used without its corpus
+            write_atomically(folder.path / TOKENIZER_FILE, work.corpus.tokenizer().to_str().encode())
+        if source is not None:
+            branch_off(work, source, folder, overwrite)
 
 
 def branch_off(work: "LanguageWork", source: RunFolder, folder: RunFolder, overwrite: bool) -> None:

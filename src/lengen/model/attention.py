@@ -22,6 +22,29 @@ class View(NamedTuple):
     cache: KVCache | None
     weights: list[Float[Tensor, "B H Q S"]] | None  # every layer adds its own, for those who look inside
 
+    @property
+    def shared_start(self) -> int | None:
+        """The first slot, if all examples stand at the same ones."""
+        return 0 if self.slots is None else self.slots.shared_start
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the fused kernel knows this attention: causal, the same for all examples, scores as they are."""
+        return self.shared_start is not None and self.bias is None
+
+    def mask(
+        self, first_query: int, num_keys: int, like: Tensor
+    ) -> Bool[Tensor, "#B 1 Q S"] | Float[Tensor, "B H Q S"]:
+        """Everything else is spelled out: which keys a query may see, or what is added to their scores."""
+        if self.slots is None:
+            slots = torch.arange(num_keys, device=like.device)[None]
+        else:  # one mask serves all examples if they stand at the same slots
+            slots = self.slots.of_token if self.slots.shared_start is None else self.slots.of_token[:1]
+        visible = torch.arange(num_keys, device=like.device) <= slots[:, None, first_query:, None]
+        if self.bias is None:
+            return visible
+        return self.bias[:, :, first_query:].masked_fill(~visible, -torch.inf).to(like.dtype)
+
 
 class Repeats(NamedTuple):
     """Which of the distinct inputs stands at each slot: what depends on the input alone is computed once for each."""
@@ -68,31 +91,15 @@ class Attention(nn.Module):
             assert view.slots is not None
             keys, values = view.cache.write(self.layer, view.slots, keys, values)
 
-        # The fused kernel knows plain causality; everything else is spelled out in a mask.
-        shared_start = 0 if view.slots is None else view.slots.shared_start
-        is_plain = shared_start is not None and view.bias is None
-        is_last_slot_only = is_plain and first_query == num_tokens - 1  # it may see all there is
-        is_square = is_plain and shared_start == 0 and first_query == 0
+        is_last_slot_only = view.is_plain and first_query == num_tokens - 1  # it may see all there is
+        is_square = view.is_plain and view.shared_start == 0 and first_query == 0
         mask = None
         if not is_last_slot_only and not is_square:
-            mask = self._mask(view, first_query, num_tokens, keys)
+            mask = view.mask(first_query, keys.shape[2], keys)
         if view.weights is not None:
-            view.weights.append(_weights(queries, keys, self._mask(view, first_query, num_tokens, keys)))
+            view.weights.append(_weights(queries, keys, view.mask(first_query, keys.shape[2], keys)))
         attended = scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=is_square)
         return self.output(attended.transpose(1, 2).reshape(batch_size, num_tokens - first_query, width))
-
-    def _mask(
-        self, view: View, first_query: int, num_tokens: int, keys: Float[Tensor, "B H S K"]
-    ) -> Bool[Tensor, "#B 1 Q S"] | Float[Tensor, "B H Q S"]:
-        num_keys, device = keys.shape[2], keys.device
-        if view.slots is None:
-            slots = torch.arange(num_tokens, device=device)[None]
-        else:  # one mask serves all examples if they stand at the same slots
-            slots = view.slots.of_token if view.slots.shared_start is None else view.slots.of_token[:1]
-        visible = torch.arange(num_keys, device=device) <= slots[:, None, first_query:, None]
-        if view.bias is None:
-            return visible
-        return view.bias[:, :, first_query:].masked_fill(~visible, -torch.inf).to(keys.dtype)
 
 
 def _weights(

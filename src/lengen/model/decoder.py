@@ -90,19 +90,7 @@ class Decoder(nn.Module):
         `slots` says where these tokens stand; without one they stand at 0, 1, …. Attention weights are added to the
         list `weights`, layer by layer, if there is one.
         """
-        key_ids, placed = position_ids, None
-        if cache is not None:
-            assert slots is not None, "a cache needs to know the slots"
-            placed = Slots.of(slots)
-            key_ids = cache.write_ids(placed, position_ids)
-        view = View(
-            placed,
-            self.encoder.rotation(position_ids),
-            self.encoder.bias(position_ids, key_ids),
-            self._sharpness(position_ids.shape[1], slots),
-            cache,
-            weights,
-        )
+        view = self.view(position_ids, slots, cache, weights)
         repeats = None
         if position_ids.shape[1] > 1 and not torch.compiler.is_compiling():  # looking costs more than a single token
             token_ids, position_ids, repeats = self._distinct_inputs(token_ids, position_ids)
@@ -113,6 +101,28 @@ class Decoder(nn.Module):
         hidden = self.final_norm(hidden)
         return DecoderOutput(
             self.token_head(hidden), None if self.position_head is None else self.position_head(hidden)
+        )
+
+    def view(
+        self,
+        position_ids: Int[Tensor, "B T"],
+        slots: Int[Tensor, "B T"] | None,
+        cache: KVCache | None,
+        weights: list[Float[Tensor, "B H Q S"]] | None = None,
+    ) -> View:
+        """What every layer shares when these tokens are read. Their ids join the cache."""
+        key_ids, placed = position_ids, None
+        if cache is not None:
+            assert slots is not None, "a cache needs to know the slots"
+            placed = Slots.of(slots)
+            key_ids = cache.write_ids(placed, position_ids)
+        return View(
+            placed,
+            self.encoder.rotation(position_ids),
+            self.encoder.bias(position_ids, key_ids),
+            self._sharpness(position_ids.shape[1], slots),
+            cache,
+            weights,
         )
 
     def _sharpness(self, num_tokens: int, slots: Int[Tensor, "B T"] | None) -> Float[Tensor, "#B 1 T 1"] | None:

@@ -42,6 +42,11 @@ class RunFolder:
         return sorted(path for path in self.path.glob("checkpoint-*") if path.is_dir())
 
     @property
+    def lock_file(self) -> Path:
+        """Locked while a process trains the run."""
+        return self.path / ".lock"
+
+    @property
     def events_folder(self) -> Path:
         return self.path / "tensorboard"
 

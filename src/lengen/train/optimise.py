@@ -6,11 +6,15 @@ language (`language/training.py`) are two of them.
 
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from filelock import FileLock, Timeout
 
+from lengen.model.decoder import Decoder
 from lengen.results import RunFolder
 from lengen.train.checkpoint import Progress, drop_shards, latest_checkpoint, load_checkpoint
 from lengen.train.distributed import ALONE, Processes, Sharding
@@ -18,7 +22,7 @@ from lengen.train.interrupt import StopRequest
 from lengen.train.progress import ProgressReport
 from lengen.train.record import MetricsLog, new_run_record
 from lengen.train.schedule import learning_rate_at
-from lengen.train.update import build_optimizer
+from lengen.train.update import Forward, build_optimizer
 from lengen.train.work import Work
 
 
@@ -29,9 +33,27 @@ class Outcome:
     signal_number: int | None = None
 
 
+class RunIsHeld(ValueError):
+    """Another process trains this run now."""
+
+
+@contextmanager
+def held(folder: RunFolder) -> Iterator[None]:
+    """No other process trains this run meanwhile. The system lets go if this one dies."""
+    folder.create()
+    lock = FileLock(folder.lock_file, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise RunIsHeld(f"{folder.path} is being trained by another process; wait for it or use a new --out") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def open_run(work: Work, folder: RunFolder, resume: bool, overwrite: bool) -> None:
     """Make sure that training may write here: a new folder, a run to resume, or one to give up on purpose."""
-    folder.create()
     if folder.exists() and resume:
         difference = work.difference(folder.read_run()["config"])
         if difference:
@@ -64,11 +86,29 @@ def optimise(
 
     Each of several `processes` calls this; the first alone writes and reports.
     """
-    config = work.config
     # Before a run is given up: what cannot be built replaces nothing.
     decoder = work.build(processes).to(processes.device)
     forward = processes.spread(decoder, sharding)
-    processes.by_first(lambda: open_run(work, folder, resume, overwrite))
+    with ExitStack() as stack:
+
+        def open_folder() -> None:
+            stack.enter_context(held(folder))
+            open_run(work, folder, resume, overwrite)
+
+        processes.by_first(open_folder)
+        return _optimise(work, folder, decoder, forward, resume, quiet, processes)
+
+
+def _optimise(
+    work: Work,
+    folder: RunFolder,
+    decoder: Decoder,
+    forward: Forward,
+    resume: bool,
+    quiet: bool,
+    processes: Processes,
+) -> Outcome:
+    config = work.config
     optimizer = build_optimizer(decoder, config.weight_decay)
     described = work.describe()
     record = folder.read_run() if resume else new_run_record(config, described, torch.get_num_threads())
