@@ -23,6 +23,8 @@ LIKE_THE_PAPER = {
     ("short-no-pose+yarn", 128): 14.5,
     ("pose-yarn", 64): 17.5,
     ("pose-yarn", 128): 14.3,
+    ("pose-yarn-beyond", 64): 17.5,
+    ("pose-yarn-beyond", 128): 14.2,
 }
 
 

@@ -126,4 +126,10 @@ LANGUAGE_CLAIMS: tuple[LanguageClaim, ...] = (
         "h_short with YaRN in its PoSE phase predicts the same tokens better from 128 than from the last 64 alone",
         ratio_below(1.0, ("pose-yarn", LONG), ("pose-yarn", SHORT)),
     ),
+    LanguageClaim(
+        "pose-yarn-beyond-beats-trivial-baseline",
+        "beyond the paper",
+        "so does h_short with YaRN and ids up to 192 in its PoSE phase",
+        ratio_below(1.0, ("pose-yarn-beyond", LONG), ("pose-yarn-beyond", SHORT)),
+    ),
 )

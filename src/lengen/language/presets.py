@@ -96,6 +96,7 @@ LANGUAGE_PRESETS: dict[str, LanguagePreset] = {
     "pose-linear": LanguagePreset("h_short with linear interpolation in its PoSE phase", POSE, "linear"),
     "pose-ntk": LanguagePreset("h_short with NTK interpolation in its PoSE phase", POSE, "ntk"),
     "pose-yarn": LanguagePreset("h_short with YaRN interpolation in its PoSE phase", POSE, "yarn"),
+    "pose-yarn-beyond": LanguagePreset("pose-yarn with PoSE ids up to 192", BEYOND, "yarn"),
 }
 
 
