@@ -92,5 +92,5 @@ def test_claims_and_page_show_them(tmp_path, capsys):
     page = language_section(rows)
     assert f"| short | {rows[0].perplexity:.2f} [" in page
     assert "**reproduced** — at 128, h_short is within 5%" in page
-    assert "7 models, 7.0 hours" in page
+    assert "8 models, 8.0 hours" in page
     assert "Not run yet" in language_section([])
