@@ -83,7 +83,7 @@ class FoldedDecoder:
             all_keys, all_values = cache.write(layer, view.slots, keys, values)
             attended = scaled_dot_product_attention(queries, all_keys, all_values, attn_mask=mask)
             transformed = gelu(projected[:, 3 * config.width :])
-            hidden = hidden + block.write(torch.cat([attended.view(len(hidden), config.width), transformed], dim=1))
+            hidden = hidden + block.write(torch.cat([attended.reshape(len(hidden), config.width), transformed], dim=1))
         logits = self.heads(layer_norm(hidden, (config.width,)))[:, None]
         token_logits, position_logits = logits.tensor_split([decoder.embedding.num_embeddings], dim=-1)
         return DecoderOutput(token_logits, None if decoder.position_head is None else position_logits)
