@@ -65,7 +65,8 @@ def results_page(folder: Path) -> str:
         "# Results at CPU scale",
         "Written by `lengen results` from the rows in `results/cpu`; a test compares this page with them. Every number "
         "is that of the last training step, every seed is in it, and nothing was selected on test lengths. Intervals "
-        "are 95 % Student-t over training runs, or 95 % Wilson over test examples where there is a single run.",
+        "are 95 % Student-t over training runs, or 95 % Wilson over test examples where there is a single run; figures "
+        "shade the range of two.",
         "At this scale a run is a model of 0.2–0.9 million parameters and takes minutes of one core; the paper's has "
         "150 million and 50,000 steps. The tasks, lengths, position ids and measures are the paper's.",
         f"{_core_hours([row for entries in rows.values() for row in entries]):.1f} core-hours of training in all.",

@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import matplotlib
@@ -62,10 +63,15 @@ def _curve(label: str, runs: list[tuple[dict[str, Any], list[Row]]]) -> Curve:
 
 
 def interval_over(rows: Sequence[Row], num_runs: int) -> Interval:
-    """Over training runs where there are several, over test examples where there is one."""
+    """Over training runs where there are several, over test examples where there is one.
+
+    Of two runs it is their range: a Student-t interval of two is 12.7 standard errors each way, which fills a figure
+    and tells nothing.
+    """
     if num_runs == 1:
         return wilson(rows[0].correct, rows[0].total)
-    return student_t([row.rate for row in rows])
+    rates = [row.rate for row in rows]
+    return Interval(fmean(rates), min(rates), max(rates)) if num_runs == 2 else student_t(rates)
 
 
 @dataclass(frozen=True)
@@ -117,8 +123,10 @@ def _draw(axes: Axes, panel: Panel) -> None:
 
 def _band_note(curves: Sequence[Curve]) -> str:
     notes = []
-    if any(curve.num_runs > 1 for curve in curves):
+    if any(curve.num_runs > 2 for curve in curves):
         notes.append("95 % Student-t over training runs")
+    if any(curve.num_runs == 2 for curve in curves):
+        notes.append("range of two runs")
     if any(curve.num_runs == 1 for curve in curves):
         notes.append("95 % Wilson over test examples of one run")
     return "shaded: " + "; ".join(notes)
