@@ -30,6 +30,7 @@ SHOWN = (  # a choice of subjects, made whatever their verdicts
     "pose-beyond-is-better",
     "yarn-alone-is-better",
     "pose-yarn-beats-trivial-baseline",
+    "pose-yarn-beyond-beats-trivial-baseline",
     "sparse-context-short",
     "sparse-context-smollm2-wikitext-64-128",
 )

@@ -129,7 +129,7 @@ LANGUAGE_CLAIMS: tuple[LanguageClaim, ...] = (
     LanguageClaim(
         "pose-yarn-beyond-beats-trivial-baseline",
         "beyond the paper",
-        "so does h_short with YaRN and ids up to 192 in its PoSE phase",
+        "h_short with YaRN and ids up to 192 in its PoSE phase does so as well",
         ratio_below(1.0, ("pose-yarn-beyond", LONG), ("pose-yarn-beyond", SHORT)),
     ),
 )
