@@ -129,7 +129,7 @@ LANGUAGE_CLAIMS: tuple[LanguageClaim, ...] = (
     LanguageClaim(
         "pose-yarn-beyond-beats-trivial-baseline",
         "beyond the paper",
-        "h_short with YaRN and ids up to 192 in its PoSE phase does so as well",
+        "h_short with YaRN and PoSE ids up to 192 predicts the same tokens better from 128 than from the last 64 alone",
         ratio_below(1.0, ("pose-yarn-beyond", LONG), ("pose-yarn-beyond", SHORT)),
     ),
 )
