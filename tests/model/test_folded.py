@@ -76,7 +76,7 @@ class CountProducts(TorchDispatchMode):
         super().__init__()
         self.count = 0
 
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         self.count += operation in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
         return operation(*args, **(kwargs or {}))
 
