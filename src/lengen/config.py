@@ -78,6 +78,11 @@ class RunConfig:
             "change one of them",
         )
         require(
+            self.curriculum_threshold < 1,
+            f"curriculum_threshold={self.curriculum_threshold} is an accuracy that cannot be passed",
+            "use a number below 1, e.g. 0.95",
+        )
+        require(
             not self.curriculum_threshold or self.task.num_stages > 1,
             f"curriculum_threshold={self.curriculum_threshold} has no meaning: {self.task.name} has a single stage",
             "drop it",
@@ -89,7 +94,7 @@ class RunConfig:
 
     @cached_property  # asked for at every step
     def training_lengths(self) -> tuple[int, ...]:
-        return self.task.lengths_between(self.min_length, self.max_length)
+        return self.task.at_stage(self.task.num_stages).lengths_between(self.min_length, self.max_length)
 
     def check_test_length(self, length: int) -> None:
         self.task.check_length(length)

@@ -36,6 +36,12 @@ def test_one_pass_equals_decoding(trained):
     assert any(0 < rate < 1 for rate in rates), "nothing is shown by a model that is always right or always wrong"
 
 
+def test_a_measure_that_there_is_not_is_refused(trained):
+    task, decoder = trained
+    with pytest.raises(ValueError, match="'exact' is no measure of this decoder; use one of: last-token"):
+        list(length_curve(decoder, task, [4], 8, seed=0, only="exact"))
+
+
 def test_reading_only_what_is_right_so_far_equals_reading_all(trained):
     task, decoder = trained
     for length in (20, 24, 28):

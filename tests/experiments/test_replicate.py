@@ -21,7 +21,7 @@ def rows_of_first_run(scale: str, figure: str) -> list[SweepRow]:
 def train_again(arm: str, seed: int, scale: str, figure: str, folder: Path) -> list:
     (preset,) = (name for name in PRESETS if preset_config(name, scale).arm == arm)
     config = replace(preset_config(preset, scale), seed=seed)
-    return train_and_measure(SweepJob(preset, config, RunFolder(folder), False, figure, preset, scale))
+    return train_and_measure(SweepJob(preset, config, RunFolder(folder), figure, preset, scale))
 
 
 def test_a_short_arm_gives_its_rows_again(tmp_path):

@@ -1,5 +1,7 @@
 """The decoder computes what it says: causality by slot, the short last layer, a gradient for every parameter."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -8,6 +10,7 @@ from lengen.loss import summed_loss
 from lengen.model.config import ModelConfig
 from lengen.model.decoder import Decoder
 from lengen.positions import ASSIGNERS, ENCODERS, scheme_named
+from lengen.positions.assign import Contiguous
 from lengen.seeding import rng_for
 from lengen.tasks import VariableAssignment
 
@@ -86,6 +89,15 @@ def test_without_positions_ids_do_not_matter():
     decoder, batch = decoder_and_batch("contiguous+nope")
     permuted = batch.position_ids.flip(1)
     assert torch.equal(decoder(batch.token_ids, batch.position_ids)[0], decoder(batch.token_ids, permuted)[0])
+
+
+@pytest.mark.parametrize("ids", [[[1, 2, 11]], [[1, 2, -1]]])
+def test_an_id_outside_its_table_is_an_error_and_no_other_token(ids):
+    scheme = replace(scheme_named("ape"), assigner=Contiguous(10))
+    decoder = Decoder(ModelConfig(1, 2, 16), scheme, 5).initialize(0)
+    decoder(torch.tensor([[1, 2, 3]]), torch.tensor([[1, 2, 10]]))
+    with pytest.raises(IndexError):
+        decoder(torch.tensor([[1, 2, 3]]), torch.tensor(ids))
 
 
 def test_initial_weights_scale_with_width():

@@ -51,14 +51,6 @@ def test_fire_is_its_formula():
             assert torch.allclose(bias[1, :, t, s], encoder.output(hidden), atol=1e-4)
 
 
-def test_fire_normalises_by_the_larger_of_threshold_and_id():
-    encoder = FireEncoder(Fire(), num_heads=1)
-    far = encoder.bias(torch.tensor([[1000]]), torch.tensor([[500]]))
-    near = encoder.bias(torch.tensor([[1]]), torch.tensor([[1]]))
-    assert torch.isfinite(far).all()
-    assert torch.isfinite(near).all()
-
-
 def test_interpolation_slows_what_it_should():
     plain = rope_frequencies(Rope(rotary_fraction=1.0), 16)
     linear = rope_frequencies(Rope(rotary_fraction=1.0, interpolation="linear", factor=4.0), 16)

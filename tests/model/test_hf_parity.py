@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import GPTNeoXForCausalLM
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from lengen.batch import sample_batch
 from lengen.model.config import ModelConfig
@@ -89,6 +89,29 @@ def test_from_hf_keeps_the_logits_of_a_foreign_model():
     tokens, ids = ids_and_tokens(Scheme(Coupled(), Rope()))
     difference = (our_logits(from_hf(foreign), tokens, ids) - hf_logits(foreign, tokens, ids)).abs().max()
     assert difference < TOLERANCE
+
+
+def test_an_odd_part_of_a_head_is_rounded_to_what_turns(tmp_path):
+    decoder = Decoder(ModelConfig(1, 4, 80, init_scale=2.0), scheme_named("rope"), 20).initialize(0)  # 5 of 20 a head
+    tokens, ids = torch.randint(20, (2, 9)), torch.arange(9).expand(2, -1)
+    theirs = to_hf(decoder)(tokens, attention_mask=torch.ones_like(tokens), position_ids=ids).logits
+    assert torch.allclose(theirs, decoder(tokens, ids).token_logits, atol=TOLERANCE)
+
+
+def test_an_odd_foreign_part_is_refused():
+    config = GPTNeoXConfig(vocab_size=20, hidden_size=80, num_hidden_layers=1, num_attention_heads=4)
+    config.intermediate_size = 320
+    with pytest.raises(ValueError, match=r"partial_rotary_factor=0\.25"):
+        from_hf(GPTNeoXForCausalLM(config))
+
+
+def test_a_half_precision_model_is_computed_in_float32():
+    decoder = make_decoder(scheme_named("rope"))
+    tokens, ids = torch.randint(20, (2, 9)), torch.arange(9).expand(2, -1)
+    half = to_hf(decoder).to(torch.bfloat16)
+    logits = from_hf(half)(tokens, ids).token_logits
+    assert logits.dtype == torch.float32
+    assert torch.allclose(logits, half.float()(tokens, position_ids=ids, use_cache=True).logits, atol=TOLERANCE)
 
 
 def test_saving_and_loading_through_hf(tmp_path):

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,20 @@ def check_survival(jobs, engine, tmp_path):
 def test_a_pool_survives_a_dying_worker(jobs, tmp_path):
     check_survival(jobs, LocalPool(2), tmp_path)
     assert not multiprocessing.active_children()
+
+
+def test_stopping_a_pool_stops_its_workers_alone():
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    other.start()
+    try:
+        pool = LocalPool(1)
+        pool.wait([pool.submit(abs, 1)], seconds=60.0)
+        pool.stop()
+        assert multiprocessing.active_children() == [other]
+        assert other.is_alive()
+    finally:
+        other.kill()
+        other.join()
 
 
 @pytest.mark.slow

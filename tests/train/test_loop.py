@@ -1,6 +1,9 @@
 """Training is a pure function of its config: resumed = uninterrupted bit for bit, and nothing half-written is left."""
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +18,8 @@ from lengen.config import config_from_dict, config_to_dict
 from lengen.experiments.presets import preset_config
 from lengen.results import RunFolder
 from lengen.tasks import SparseParity
-from lengen.train import loop, optimise
+from lengen.tasks.sparse_parity import FIRST_MARKER
+from lengen.train import loop, optimise, record
 from lengen.train.curriculum import Curriculum
 from lengen.train.loop import NonFiniteLoss, build_decoder, build_optimizer, train, training_batches, training_step
 from lengen.train.optimise import RunIsHeld, held
@@ -107,6 +111,87 @@ def test_an_existing_run_is_never_overwritten_by_accident(smoke_config, tmp_path
     train(other, folder, overwrite=True, quiet=True)
     assert folder.read_run()["seed"] == 5
     assert {row.run for row in folder.read_rows()} == {other.run_id}
+
+
+def test_a_finished_run_needs_no_checkpoint(smoke_config, tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    train(smoke_config, folder, quiet=True)
+    folder.checkpoint_file.unlink()
+    before = folder.metrics_file.read_text()
+    assert train(smoke_config, folder, resume=True, quiet=True).status == "finished"
+    assert folder.metrics_file.read_text() == before
+
+
+def test_an_unfinished_run_without_its_checkpoint_is_not_started_over(smoke_config, tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 17, MemoryError)
+        with pytest.raises(MemoryError):
+            train(smoke_config, folder, quiet=True)
+    folder.checkpoint_file.unlink()
+    with pytest.raises(ValueError, match="has lost its checkpoint"):
+        train(smoke_config, folder, resume=True, quiet=True)
+
+
+def test_a_checkpoint_of_another_run_is_not_gone_on_from(smoke_config, tmp_path, monkeypatch):
+    folder, other = RunFolder(tmp_path / "run"), replace(smoke_config, seed=5)
+    train(smoke_config, folder, quiet=True)
+    folder.run_file.unlink()
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 3, MemoryError)
+        with pytest.raises(MemoryError):
+            train(other, folder, quiet=True)
+    with pytest.raises(ValueError, match=f"is of another run, {smoke_config.run_id}"):
+        train(other, folder, resume=True, quiet=True)
+
+
+def test_what_is_left_of_a_discarded_run_is_no_run(smoke_config, tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run")
+    train(smoke_config, folder, quiet=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(optimise, "drop_shards", lambda folder: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train(smoke_config, folder, overwrite=True, quiet=True)
+    with pytest.raises(ValueError, match="is damaged"):
+        train(smoke_config, folder, resume=True, quiet=True)
+    train(smoke_config, folder, overwrite=True, quiet=True)
+    assert folder.read_run()["status"] == "finished"
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_milestone_is_kept_even_if_the_run_is_stopped_there(is_stopped, smoke_config, tmp_path, monkeypatch):
+    class Staged(loop.TaskWork):
+        milestone = 15
+
+    real, calls = loop.training_step, iter(range(10**6))
+
+    def training_step(*args):
+        if next(calls) == 14 and is_stopped:
+            signal.raise_signal(signal.SIGTERM)
+        return real(*args)
+
+    monkeypatch.setattr(loop, "training_step", training_step)
+    folder = RunFolder(tmp_path / "run")
+    outcome = optimise.optimise(Staged(smoke_config), folder, quiet=True)
+    assert (outcome.status == "interrupted") == is_stopped
+    assert folder.milestone.checkpoint_file.exists()
+
+
+def test_a_process_that_dies_after_its_rows_does_not_double_them(smoke_config, tmp_path, monkeypatch):
+    folder, append_rows = RunFolder(tmp_path / "run"), RunFolder.append_rows
+
+    def append_and_die(folder, rows):
+        append_rows(folder, rows)
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "append_rows", append_and_die)
+        with pytest.raises(MemoryError):
+            train(smoke_config, folder, quiet=True)
+    rows = folder.read_rows()
+    assert rows
+    train(smoke_config, folder, resume=True, quiet=True)
+    assert folder.read_rows() == rows
 
 
 def test_one_process_at_a_time_trains_a_run(smoke_config, tmp_path):
@@ -236,6 +321,43 @@ def test_the_record_says_what_was_run(smoke_config, tmp_path):
     assert steps[-1] == smoke_config.steps
 
 
+def test_the_record_tells_what_a_run_went_on_with(smoke_config, tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "source_commit", lambda: "a" * 40)
+        interrupt_after(patch, 17, MemoryError)
+        with pytest.raises(MemoryError):
+            train(smoke_config, folder, quiet=True)
+    monkeypatch.setattr(record, "source_commit", lambda: "b" * 40)
+    train(smoke_config, folder, resume=True, quiet=True)
+    run = folder.read_run()
+    assert run["commit"] == "b" * 40
+    (before,) = run["before"]
+    assert (before["commit"], before["until_step"]) == ("a" * 40, 10)
+
+
+def test_a_change_anywhere_in_the_package_marks_its_commit(tmp_path):
+    """In a copy of the package: its folder is asked, not the file's that asks."""
+    package = Path(record.__file__).parents[1]
+    shutil.copytree(package, tmp_path / "lengen", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t", *arguments], cwd=tmp_path, check=True)
+
+    def commit_of_the_copy():
+        command = [sys.executable, "-c", "from lengen.train.record import source_commit; print(source_commit())"]
+        environment = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "a copy")
+    assert "-changed" not in commit_of_the_copy()
+    with (tmp_path / "lengen" / "tasks" / "base.py").open("a") as file:
+        file.write("# changed\n")
+    assert commit_of_the_copy().strip().endswith("-changed")
+
+
 def test_compiled_training_gives_the_same_losses(smoke_config, tmp_path):
     """In processes of their own: the tests' shape checks cannot be compiled."""
 
@@ -282,6 +404,22 @@ def test_a_curriculum_begins_with_the_easiest_stage():
         curriculum = curriculum.after_step(1.0, config)
     assert curriculum.task(config) == task
     assert Curriculum.start(replace(config, curriculum_threshold=0.0)).task(config) == task
+
+
+def test_training_never_draws_from_the_setting_of_a_test():
+    config = replace(preset_config("fig7-k4", "smoke"), task=SparseParity(k_train=4, k_test=25), eval_lengths=(100,))
+    assert config.training_lengths == preset_config("fig7-k4", "smoke").training_lengths
+    curriculum = Curriculum.start(config)
+    assert curriculum.task(config) == SparseParity(k_train=4)
+    for batch in training_batches(config, 0, curriculum.task(config)):
+        markers = batch.token_ids[:, 1 : batch.prompt_len - 1 : 2] - FIRST_MARKER + 1
+        assert set((markers <= 10).sum(1).tolist()) <= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("threshold", [1.0, 95.0])
+def test_a_threshold_that_cannot_be_passed_is_refused(threshold):
+    with pytest.raises(ValueError, match="cannot be passed"):
+        replace(preset_config("fig7-k4", "smoke"), curriculum_threshold=threshold)
 
 
 def test_configs_survive_json(smoke_config):

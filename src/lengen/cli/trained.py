@@ -17,7 +17,7 @@ def load_with_overrides(folder: RunFolder, overrides: Overrides) -> tuple[RunCon
             raise ValueError(
                 f"--model.{name} cannot change after training, as {' and '.join(PLAIN_ATTENTION)} can; drop it"
             )
-    # Lengths of the training run need not fit the settings of a test (k_test above the shortest length's bits, say).
+    # Lengths that the training run was tested at need not fit the settings of this test.
     config = apply_overrides(trained, overrides, {"eval_lengths": ()})
     if len(config.task.vocabulary) != len(trained.task.vocabulary):
         raise ValueError(

@@ -26,6 +26,7 @@ def attention_spread(
     decoder: Decoder, task: Task, length: int, num_examples: int, seed: int
 ) -> Float[Tensor, "layers H"]:
     """Effective keys by layer and head, on average over examples and over the slots that predict a target."""
+    decoder.scheme.check_test_length(task, length)
     rng = rng_for(seed, "attention", length)
     batch = sample_batch(task, decoder.scheme, rng, num_examples, length, training=False)
     num_targets = batch.input_token_ids.shape[1] - batch.first_target

@@ -57,6 +57,9 @@ def length_curve(
     only: str | None = None,
 ) -> Iterator[Measurement]:
     """Measure each length in turn; `only` names a single measure and spares the decoding that others need."""
+    possible = ("last-token", "exact-tokens", *(("joint",) if decoder.scheme.assigner.predicts_ids else ()))
+    if only is not None and only not in possible:
+        raise ValueError(f"{only!r} is no measure of this decoder; use one of: {', '.join(possible)}")
     device = decoder.token_head.weight.device
     for length in lengths:
         task.check_length(length)

@@ -31,9 +31,14 @@ def run_demo(out: Path, overwrite: bool) -> dict[str, dict[str, float] | float]:
     from lengen.figures.length_curves import curves_of, draw_length_curves, save_figure
     from lengen.train.engines import LocalPool
     from lengen.train.launch import Job, run_side_by_side, train_job
+    from lengen.train.optimise import discard, held
 
     RunFolder(out).create()
-    jobs = [Job(name, demo_config(preset), RunFolder(out / name), overwrite) for name, preset in ARMS.items()]
+    jobs = [Job(name, demo_config(preset), RunFolder(out / name)) for name, preset in ARMS.items()]
+    for job in jobs:
+        if overwrite and job.folder.exists():
+            with held(job.folder):
+                discard(job.folder)
     for _ in run_side_by_side(jobs, train_job, LocalPool(workers=2)):
         pass
     summary: dict[str, dict[str, float] | float] = {}

@@ -36,7 +36,7 @@ def plan(names: Sequence[str], scale: Scale, num_seeds: int | None, out: Path) -
             config = replace(base, seed=seed)
             if (config.arm, seed) not in done[figure]:
                 folder = RunFolder(out / "work" / f"{preset}-{config.run_id}")
-                jobs.append(SweepJob(f"{preset} seed {seed}", config, folder, False, figure, preset, scale))
+                jobs.append(SweepJob(f"{preset} seed {seed}", config, folder, figure, preset, scale))
     return sorted(jobs, key=lambda job: job.config.seed)
 
 

@@ -30,6 +30,7 @@ class ModelConfig:
             f"width={self.width} is not a multiple of num_heads={self.num_heads}",
             "change --model.width or --model.num_heads",
         )
+        require(self.init_scale > 0, f"--model.init_scale {self.init_scale} is not positive", "use about 0.64")
         require(self.sharpness > 0, f"--model.sharpness {self.sharpness} is not positive", "use 1 for plain attention")
         require(
             self.sharpen_from == 0 or self.sharpen_from >= 2,

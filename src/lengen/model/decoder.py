@@ -14,6 +14,8 @@ from lengen.positions.encode import build_encoder
 from lengen.positions.scheme import Scheme
 from lengen.seeding import torch_seed_for
 
+ID_LIMIT = 2**32  # above any id: one outside its table stays outside, and the table says so
+
 
 class DecoderOutput(NamedTuple):
     token_logits: Float[Tensor, "B T V"]
@@ -143,10 +145,9 @@ class Decoder(nn.Module):
         The first layer's norms, projections and MLP read a slot's input alone (the residual is parallel), and a batch
         of a small vocabulary repeats few of them many times.
         """
-        num_ids = self.scheme.num_ids if self.encoder.adds_ids_to_input else 1
-        keys = token_ids * num_ids + (position_ids if self.encoder.adds_ids_to_input else 0)
+        keys = token_ids * ID_LIMIT + (position_ids if self.encoder.adds_ids_to_input else 0)
         distinct, row_of_slot = torch.unique(keys, return_inverse=True)
-        return (distinct // num_ids)[None], (distinct % num_ids)[None], Repeats(row_of_slot)
+        return (distinct // ID_LIMIT)[None], (distinct % ID_LIMIT)[None], Repeats(row_of_slot)
 
     def num_parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())

@@ -76,7 +76,7 @@ def to_hf(decoder: Decoder, max_positions: int = 2048) -> "GPTNeoXForCausalLM":
 def from_hf(model: "GPTNeoXForCausalLM", max_position_id: int = 2048) -> Decoder:
     """A decoder with the same logits as a GPT-NeoX model."""
     hf_config = model.config
-    rope = hf_config.rope_parameters
+    rope, head_size = hf_config.rope_parameters, hf_config.hidden_size // hf_config.num_attention_heads
     unsupported = {
         "use_parallel_residual": not hf_config.use_parallel_residual,
         "hidden_act": hf_config.hidden_act != "gelu",
@@ -85,10 +85,11 @@ def from_hf(model: "GPTNeoXForCausalLM", max_position_id: int = 2048) -> Decoder
         "tie_word_embeddings": hf_config.tie_word_embeddings,
         "rope_type": rope.get("rope_type", "default") not in ("default", "linear"),
         "intermediate_size": hf_config.intermediate_size % hf_config.hidden_size != 0,
+        "partial_rotary_factor": int(head_size * rope["partial_rotary_factor"]) % 2 == 1,
     }
     for name, is_unsupported in unsupported.items():
         if is_unsupported:
-            value = rope["rope_type"] if name == "rope_type" else getattr(hf_config, name)
+            value = rope[name] if name in rope else getattr(hf_config, name)
             raise ValueError(f"a GPT-NeoX model with {name}={value} cannot be converted; convert a plain one")
     config = ModelConfig(
         num_layers=hf_config.num_hidden_layers,
@@ -108,7 +109,8 @@ def from_hf(model: "GPTNeoXForCausalLM", max_position_id: int = 2048) -> Decoder
     for query_name, key_value_name, hf_name in _fused_names(config.num_layers):
         ours[query_name], ours[key_value_name] = _split(theirs[hf_name], config.num_heads)
     ours["token_head.weight"] = theirs[_head_name(model)]
-    decoder.to(ours["token_head.weight"].dtype).load_state_dict(ours)
+    # A decoder computes with at least float32: half precision is for autocast, which leaves the angles of rope alone.
+    decoder.to(torch.promote_types(ours["token_head.weight"].dtype, torch.float32)).load_state_dict(ours)
     return decoder.eval()
 
 
@@ -150,7 +152,7 @@ def _rope_parameters(encoder: Rope, head_size: int) -> dict[str, object]:
     parameters: dict[str, object] = {
         "rope_type": "default",
         "rope_theta": encoder.base,
-        "partial_rotary_factor": encoder.rotary_fraction,
+        "partial_rotary_factor": rotary_size_of(encoder, head_size) / head_size,  # ours is even; GPT-NeoX's need not be
     }
     if encoder.interpolation == "linear":
         parameters |= {"rope_type": "linear", "factor": encoder.factor}

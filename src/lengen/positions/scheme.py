@@ -52,6 +52,11 @@ class Rope(EncoderSettings):
         )
         require(self.base > 1, f"base={self.base} is too small", "use 10000 or another number above 1")
         require(self.factor >= 1, f"factor={self.factor} is below 1", "use the test length over the training length")
+        require(
+            self.trained_max_id >= 1,
+            f"trained_max_id={self.trained_max_id} is too small",
+            "use the largest id that training had",
+        )
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Task(ABC):
         return 1
 
     def at_stage(self, stage: int) -> "Task":
-        """The task at stage 1 … num_stages; at the last one it is itself."""
+        """What training draws from at stage 1 … num_stages; at the last one, the task without settings of tests."""
         assert stage == self.num_stages
         return self
 

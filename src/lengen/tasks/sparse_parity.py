@@ -27,7 +27,7 @@ class SparseParity(Task):
 
     num_markers: int = 20  # N of Table 2
     k_train: int = 4  # k ~ Unif[min(k_train, ℓ − 1)]: the length is drawn first, then k
-    k_test: int = 0  # exactly this many marked bits; 0: draw k as in training
+    k_test: int = 0  # tests have exactly this many marked bits; 0: draw k as in training
 
     def __post_init__(self) -> None:
         require(self.num_markers >= 2, f"num_markers={self.num_markers} is too few", "use at least 2")
@@ -60,7 +60,7 @@ class SparseParity(Task):
         return self.k_train
 
     def at_stage(self, stage: int) -> "SparseParity":
-        return replace(self, k_train=stage)
+        return replace(self, k_train=stage, k_test=0)
 
     def _draw(self, rng: np.random.Generator, batch_size: int, length: int) -> tuple[np.ndarray, np.ndarray]:
         num_bits = length // 2

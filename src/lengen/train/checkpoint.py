@@ -53,9 +53,9 @@ def save_shards(
 
     def make_room() -> bool:
         """True if this step is saved already: a run is a pure function of its config, so the tensors are the same."""
-        if marker.exists():
+        if marker.exists() and _progress_in(json.loads(marker.read_text(encoding="utf-8"))).run == progress.run:
             return True
-        shutil.rmtree(path, ignore_errors=True)  # what a crash has left of it
+        shutil.rmtree(path, ignore_errors=True)  # what a crash has left of it, or another run
         return False
 
     def commit() -> bool:
@@ -88,8 +88,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     """Fill the model, and the optimizer if one is given, from a file or a folder of shards."""
     try:
         header, stored = _read_shards(path, model, optimizer is not None) if path.is_dir() else _read_file(path)
-        record = json.loads(header["progress"])
-        progress = Progress(**record | {"curriculum": Curriculum(**record["curriculum"])})
+        progress = _progress_in(header)
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 weights = stored[f"model.{name}"]
@@ -121,6 +120,11 @@ def _named_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[s
 
 def _header(progress: Progress) -> dict[str, str]:
     return {"format": FORMAT, "progress": json.dumps(asdict(progress))}
+
+
+def _progress_in(header: dict[str, str]) -> Progress:
+    record = json.loads(header["progress"])
+    return Progress(**record | {"curriculum": Curriculum(**record["curriculum"])})
 
 
 def _check_format(path: Path, header: dict[str, str]) -> None:

@@ -49,6 +49,7 @@ class LocalPool(Engine):
         # Two small models on two cores are faster in two processes than in one with two threads.
         self._context = multiprocessing.get_context("spawn")
         self._stopping = self._context.Event()
+        self._not_ours = set(multiprocessing.active_children())
         self._pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
@@ -77,7 +78,7 @@ class LocalPool(Engine):
 
     def stop(self) -> None:
         self._stopping.set()
-        for worker in multiprocessing.active_children():
+        for worker in set(multiprocessing.active_children()) - self._not_ours:
             worker.terminate()  # SIGTERM: the run in it saves itself
         self._pool.shutdown(cancel_futures=True)
 

@@ -28,13 +28,11 @@ class Job:
     label: str
     config: RunConfig
     folder: RunFolder
-    overwrite: bool = False
 
 
 def train_job(job: Job) -> Outcome | None:
     """Train a run, or go on with it where it stopped; None if it was stopped again."""
-    resume = job.folder.exists() and not job.overwrite
-    outcome = train(job.config, job.folder, resume=resume, overwrite=job.overwrite, quiet=True)
+    outcome = train(job.config, job.folder, resume=job.folder.exists(), quiet=True)
     return outcome if outcome.status == "finished" else None
 
 

@@ -9,18 +9,18 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from filelock import FileLock, Timeout
 
 from lengen.model.decoder import Decoder
-from lengen.results import RunFolder
+from lengen.results import RunFolder, write_atomically
 from lengen.train.checkpoint import Progress, drop_shards, latest_checkpoint, load_checkpoint
 from lengen.train.distributed import ALONE, Processes, Sharding
 from lengen.train.interrupt import StopRequest
 from lengen.train.progress import ProgressReport
-from lengen.train.record import MetricsLog, new_run_record
+from lengen.train.record import MetricsLog, new_run_record, resumed_run_record
 from lengen.train.schedule import learning_rate_at
 from lengen.train.update import Forward, build_optimizer
 from lengen.train.work import Work
@@ -65,11 +65,18 @@ def open_run(work: Work, folder: RunFolder, resume: bool, overwrite: bool) -> No
     elif resume:
         raise ValueError(f"{folder.path} holds no run to resume; drop --resume to start one")
     elif folder.exists():
-        for file in (folder.run_file, folder.rows_file, folder.metrics_file, folder.checkpoint_file):
-            file.unlink(missing_ok=True)
-        for leftover in (folder.events_folder, folder.milestone.path):
-            shutil.rmtree(leftover, ignore_errors=True)
-        drop_shards(folder)
+        discard(folder)
+
+
+def discard(folder: RunFolder) -> None:
+    """Give a run up. Its record goes last, and is empty until then: nobody takes what is left for a run."""
+    write_atomically(folder.run_file, b"")
+    for file in (folder.rows_file, folder.metrics_file, folder.checkpoint_file):
+        file.unlink(missing_ok=True)
+    for leftover in (folder.events_folder, folder.milestone.path):
+        shutil.rmtree(leftover, ignore_errors=True)
+    drop_shards(folder)
+    folder.run_file.unlink()
 
 
 def optimise(
@@ -113,10 +120,15 @@ def _optimise(
     described = work.describe()
     record = folder.read_run() if resume else new_run_record(config, described, torch.get_num_threads())
     progress = Progress(config.run_id, 0, 0.0, work.curriculum)
-    if resume and latest_checkpoint(folder).exists():
-        progress = load_checkpoint(latest_checkpoint(folder), decoder, optimizer)
+    if resume:
         if record["status"] == "finished":
-            return Outcome("finished", progress.step)
+            return Outcome("finished", record["step"])
+        record = resumed_run_record(record, torch.get_num_threads())
+        if latest_checkpoint(folder).exists():
+            progress = load_checkpoint(latest_checkpoint(folder), decoder, optimizer)
+            _check_is_of(record, config.run_id, progress, folder)
+        elif record["step"]:
+            raise ValueError(f"{folder.path} has lost its checkpoint; restore it or start again with --overwrite")
     record |= {"config": described["config"], "status": "running", "processes": processes.size}
     processes.by_first(lambda: folder.write_run(record))
 
@@ -156,14 +168,14 @@ def _optimise(
                     measured = work.measure(decoder, step)
                     log.write(step, measured.logged)
                     report.say(f"step {step}  {measured.words}")
+                if step == work.milestone:
+                    processes.by_first(folder.milestone.create)
+                    processes.save(folder.milestone, decoder, optimizer, reached())
                 signal_number = processes.agree_on_signal(stop.signal_number)
                 if signal_number is not None:
                     save("interrupted")
                     report.say(f"stopped at step {step} and saved; continue with --resume")
                     return Outcome("interrupted", step, signal_number)
-                if step == work.milestone:
-                    processes.by_first(folder.milestone.create)
-                    processes.save(folder.milestone, decoder, optimizer, reached())
                 if step % config.checkpoint_every == 0:
                     save("running")
             save("running")
@@ -171,6 +183,18 @@ def _optimise(
             measured = work.measure(decoder, step)
     finally:
         log.close()
-    processes.by_first(lambda: folder.append_rows(measured.rows))
+
+    def append_rows() -> None:
+        there = folder.read_rows()  # if the process died here before, after its rows and before its record
+        folder.append_rows(row for row in measured.rows if row not in there)
+
+    processes.by_first(append_rows)
     save("finished")
     return Outcome("finished", step)
+
+
+def _check_is_of(record: dict[str, Any], run_id: str, progress: Progress, folder: RunFolder) -> None:
+    if progress.run not in (run_id, record["run"], record.get("first_phase_of")):
+        raise ValueError(
+            f"the checkpoint in {folder.path} is of another run, {progress.run}; start again with --overwrite"
+        )

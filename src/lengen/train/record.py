@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import lengen
 from lengen.results.store import RunFolder, append_jsonl, read_jsonl, write_atomically
 from lengen.train.settings import Settings
 
@@ -21,8 +22,23 @@ def new_run_record(config: Settings, described: dict[str, Any], threads: int) ->
         "step": 0,
         "wall_seconds": 0.0,
         **described,
-        "threads": threads,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        **_provenance(threads),
+    }
+
+
+def resumed_run_record(record: dict[str, Any], threads: int) -> dict[str, Any]:
+    """The record says what a run goes on with; what it had before, if that was another, is kept under `before`."""
+    now = _provenance(threads)
+    had = {name: record.get(name) for name in now}
+    if had == now:
+        return record
+    return record | now | {"before": [*record.get("before", []), {"until_step": record["step"], **had}]}
+
+
+def _provenance(threads: int) -> dict[str, Any]:
+    return {
+        "threads": threads,
         "commit": source_commit(),
         "versions": {
             "python": platform.python_version(),
@@ -33,10 +49,12 @@ def new_run_record(config: Settings, described: dict[str, Any], threads: int) ->
 
 def source_commit() -> str | None:
     """The commit of the checkout this code runs from, with a mark if it was changed; None for an installed copy."""
-    here = Path(__file__).parent
+    package = Path(lengen.__file__).parent
 
     def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            ["git", *arguments], cwd=package, capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     try:
         # An installed copy may lie inside someone else's repository; only a tracked file says that it is ours.
