@@ -22,9 +22,9 @@ def as_the_paper_has_it(preset: str, length: int, k_test: int, seed: int) -> flo
         return 0.99 - noise if length <= 40 else 0.95 - 0.1 * number - noise
     if figure == "fig3a":
         return 0.97 - noise
-    if figure == "fig3d":
-        return 0.4 + noise
-    return 0.1 + noise
+    if length <= (40 if figure.startswith("fig8") else 60):
+        return 0.96 - noise
+    return (0.4 if figure == "fig3d" else 0.1) + noise
 
 
 def mirrored(preset: str, length: int, k_test: int, seed: int) -> float:

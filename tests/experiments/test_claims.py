@@ -11,6 +11,11 @@ from lengen.results.sweep import append_sweep_rows
 
 from .made_up import as_the_paper_has_it, made_up_rows, mirrored
 
+
+def named(name: str):
+    return next(claim for claim in CLAIMS if claim.name == name)
+
+
 VERDICTS = {"reproduced", "partly", "not", "no-data"}
 
 
@@ -34,7 +39,7 @@ def test_no_rows_are_no_verdict():
 
 def test_incomplete_runs_do_not_count():
     rows = made_up_rows(as_the_paper_has_it)
-    depth3 = next(claim for claim in CLAIMS if claim.name == "ppc-three-times-depth3")
+    depth3 = named("ppc-three-times-depth3")
     kept = [row for row in rows["fig3a"] if not (row.train_seed == 2 and row.row.length == 180)]
     assert depth3.judge(rows).num_seeds == 3
     assert depth3.judge({"fig3a": kept}).num_seeds == 2
@@ -46,8 +51,7 @@ def test_a_wrong_order_of_jumps_is_only_partly():
             {"fig2-jump2": "fig2-jump3", "fig2-jump3": "fig2-jump2"}.get(preset, preset), length, k_test, seed
         )
 
-    claim = next(claim for claim in CLAIMS if claim.name == "smaller-jumps-go-further")
-    assert claim.judge(made_up_rows(swapped)).verdict == "partly"
+    assert named("smaller-jumps-go-further").judge(made_up_rows(swapped)).verdict == "partly"
 
 
 def test_the_command_and_the_figures(tmp_path, capsys):
@@ -79,9 +83,69 @@ def test_bad_usage(tmp_path, capsys, arguments, expected):
     assert expected in capsys.readouterr().err
 
 
-def test_one_run_is_never_enough():
+def test_one_seed_is_never_enough():
+    """However many arms it has: they are not repetitions."""
     rows = made_up_rows(as_the_paper_has_it, num_seeds=1)
-    depth3 = next(claim for claim in CLAIMS if claim.name == "ppc-three-times-depth3")
-    assert depth3.judge(rows).verdict == "partly"
-    baseline = next(claim for claim in CLAIMS if claim.name == "scratchpad-helps-pose")
-    assert baseline.judge({**rows, "fig3c": []}).verdict == "no-data"
+    judged = {claim.name: claim.judge(rows) for claim in CLAIMS}
+    assert {judgement.verdict for judgement in judged.values()} == {"partly"}, judged
+    assert {judgement.num_seeds for judgement in judged.values()} == {1}
+
+
+def test_half_of_a_comparison_is_no_data():
+    rows = made_up_rows(as_the_paper_has_it)
+    assert named("scratchpad-helps-pose").judge({**rows, "fig3c": []}).verdict == "no-data"
+
+
+def test_a_baseline_that_never_learned_the_task_is_beaten_only_partly():
+    def unlearned(preset, length, k_test, seed):
+        return 0.001 * seed if preset.startswith("fig3b") else as_the_paper_has_it(preset, length, k_test, seed)
+
+    judgement = named("ppc-beats-fig3b").judge(made_up_rows(unlearned))
+    assert judgement.verdict == "partly"
+    assert judgement.interval.low > 0.9
+    assert "0.00 at 60, in training" in judgement.note
+
+
+def test_jumps_that_were_not_learned_say_nothing_of_the_order():
+    """Jump 4 fails beyond training in two runs of three because it fails within; the third is as good as jump 1."""
+
+    def unlearned(preset, length, k_test, seed):
+        if preset == "fig2-jump4":
+            return 0.1 if seed else as_the_paper_has_it("fig2-jump1", length, k_test, seed)
+        return as_the_paper_has_it(preset, length, k_test, seed)
+
+    judgement = named("smaller-jumps-go-further").judge(made_up_rows(unlearned))
+    assert judgement.verdict == "not"
+    assert judgement.num_seeds == 1
+    assert "jump 4 0.85 (1 of 3)" in judgement.note
+
+
+def test_every_arm_has_to_reach_what_is_said_of_all():
+    def weak(preset, length, k_test, seed):
+        return 0.85 - 0.01 * seed if preset == "fig2-jump4" else as_the_paper_has_it(preset, length, k_test, seed)
+
+    judgement = named("jumps-are-learned").judge(made_up_rows(weak))
+    assert (judgement.verdict, judgement.note) == ("partly", "the worst: jump 4")
+    assert judgement.interval.value == pytest.approx(0.84)
+
+
+def test_runs_that_disagree_reproduce_nothing():
+    def scattered(preset, length, k_test, seed):
+        if preset == "fig3a-depth4":
+            return (0.5, 0.95, 1.0)[seed]
+        return as_the_paper_has_it(preset, length, k_test, seed)
+
+    judgement = named("ppc-three-times-depth4").judge(made_up_rows(scattered))
+    assert judgement.interval.value > 0.8
+    assert judgement.verdict == "partly"
+
+
+def test_below_chance_is_no_larger_collapse():
+    def inverted(preset, length, k_test, seed):
+        accuracy = as_the_paper_has_it(preset, length, k_test, seed)
+        return 0.1 if 0.5 <= accuracy < 0.6 else accuracy
+
+    claim = named("sparse-parity-collapses-above-k-train")
+    assert claim.judge(made_up_rows(inverted)).interval.value == pytest.approx(
+        claim.judge(made_up_rows(as_the_paper_has_it)).interval.value, abs=0.01
+    )

@@ -13,14 +13,18 @@ from lengen.results.context import ORDERS, ContextRow, ContextSettings, append_r
 SETTINGS = ContextSettings("ours", "ours", "text", "0", 64, 128, 5, 300, 0, (0, 5, 63), 0)
 
 
-def write(path, slope: float, noise: float, random_slope: float = 0.1, num_examples: int = 300) -> None:
+def write(
+    path, slope: float, noise: float, random_slope: float = 0.1, num_examples: int = 300, offset: float = 0.0
+) -> None:
     rng = np.random.default_rng(0)
     path.parent.mkdir(parents=True, exist_ok=True)
     start_analysis(path, replace(SETTINGS, num_examples=num_examples), {})
     rows = []
     for example in range(num_examples):
         gain = rng.normal(0.1, 0.5)
-        sparse = dict.fromkeys(ORDERS, random_slope * gain) | {"influence": slope * gain + rng.normal(0, noise)}
+        sparse = dict.fromkeys(ORDERS, random_slope * gain) | {
+            "influence": offset + slope * gain + rng.normal(0, noise)
+        }
         losses = {order: [4.0, 4.0 - sparse[order], 4.0 - gain] for order in ORDERS}
         rows.append(ContextRow(example, 0, 4.0, 4.0 - gain, [0, 1, 2, 3, 4], [0.0] * 63, losses, None))
     append_rows(path, rows)
@@ -33,7 +37,7 @@ def write(path, slope: float, noise: float, random_slope: float = 0.1, num_examp
         (1.4, 0.1, 0.6, "partly", "partly"),
         (0.9, 0.35, 0.1, "partly", "reproduced"),
         (0.3, 0.1, 0.5, "not", "not"),
-        (1.0, 1.5, 0.9, "not", "not"),
+        (1.0, 1.5, 0.99, "not", "not"),
     ],
 )
 def test_verdicts(slope, noise, random_slope, near, far, tmp_path, capsys):
@@ -44,6 +48,31 @@ def test_verdicts(slope, noise, random_slope, near, far, tmp_path, capsys):
     assert records["random-tokens-short"]["verdict"] == far
     assert records["sparse-context-short"]["low"] < slope < records["sparse-context-short"]["high"]
     assert records["sparse-context-long"]["verdict"] == "no-data"
+
+
+def test_a_line_beside_the_diagonal_is_not_near_it(tmp_path):
+    write(tmp_path / "context" / "short.jsonl", 1.0, 0.1, offset=3.0)
+    judgement = context_claims(tmp_path, ["short"])[0].judge({})
+    assert judgement.verdict == "not"
+    assert judgement.interval.value == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_control_is_compared_example_for_example(tmp_path):
+    """The two slopes share their examples: their intervals overlap, and their difference is clear all the same."""
+    path = tmp_path / "context" / "short.jsonl"
+    path.parent.mkdir(parents=True)
+    start_analysis(path, SETTINGS, {})
+    rng, rows = np.random.default_rng(0), []
+    for example in range(300):
+        gain, common = rng.normal(0.1, 0.5), rng.normal(0, 1.0)
+        sparse = dict.fromkeys(ORDERS, 0.1 * gain + common) | {"influence": 0.25 * gain + common}
+        losses = {order: [4.0, 4.0 - sparse[order], 4.0 - gain] for order in ORDERS}
+        rows.append(ContextRow(example, 0, 4.0, 4.0 - gain, [0, 1, 2, 3, 4], [0.0] * 63, losses, None))
+    append_rows(path, rows)
+    near, far = (claim.judge({}) for claim in context_claims(tmp_path, ["short"]))
+    assert far.interval.high > near.interval.low
+    assert far.verdict == "reproduced"
+    assert "larger by 0.15 [0.15, 0.15]" in far.note
 
 
 def test_a_handful_of_examples_is_no_data(tmp_path):

@@ -1,4 +1,4 @@
-"""What the paper claims of its experiments, and what our rows say, with 95 % intervals over runs (text: documents)."""
+"""What the paper claims of its experiments, and what our rows say, each with a 95 % interval and what it is over."""
 
 import argparse
 import json
@@ -16,7 +16,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from lengen.experiments.findings import judge_all
-    from lengen.experiments.wording import num_runs
 
     if not args.rows.is_dir():
         raise ValueError(f"{args.rows} is not a folder; give the --out of a `lengen reproduce`")
@@ -31,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
                 "low": low,
                 "high": high,
                 "seeds": judgement.num_seeds,
+                "over": judgement.over,
                 "statement": statement,
                 "note": judgement.note,
             }
@@ -40,5 +40,7 @@ def run(args: argparse.Namespace) -> int:
             if value is not None:
                 interval = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None else ""
                 note = f"; {judgement.note}" if judgement.note else ""
-                print(f"{'':<12}{value:.3f}{interval} over {num_runs(judgement.num_seeds)}{note}")
+                print(f"{'':<12}{value:.3f}{interval} over {judgement.over}{note}")
+            elif judgement.note:
+                print(f"{'':<12}{judgement.note}")
     return 0

@@ -1,4 +1,4 @@
-"""Do two gains agree, example by example? Correlation, slope and share, with bootstrap intervals over examples."""
+"""Do two gains agree, example by example? Slope, correlation and more, with bootstrap intervals over examples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ class Agreement:
     correlation: Interval  # Pearson's
     slope: Interval  # of the sparse gain on the full one, by least squares
     recovered: Interval  # the mean sparse gain as a share of the mean full one
+    offset: Interval  # the mean sparse gain less the mean full one, in standard deviations of the full one
 
 
 def agreement(full: Sequence[float], sparse: Sequence[float]) -> Agreement:
@@ -29,7 +30,7 @@ def agreement(full: Sequence[float], sparse: Sequence[float]) -> Agreement:
     resampled = rng_for(0, "context/bootstrap").integers(0, len(x), (NUM_RESAMPLES, len(x)))
     return Agreement(
         len(x),
-        *(_interval(statistic, x, y, resampled) for statistic in (_correlations, _slopes, _shares)),
+        *(_interval(statistic, x, y, resampled) for statistic in (_correlations, _slopes, _shares, _offsets)),
     )
 
 
@@ -64,3 +65,7 @@ def _slopes(x: Floats, y: Floats) -> Floats:
 
 def _shares(x: Floats, y: Floats) -> Floats:
     return y.mean(1) / x.mean(1)
+
+
+def _offsets(x: Floats, y: Floats) -> Floats:
+    return (y - x).mean(1) / x.std(1)

@@ -4,9 +4,10 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from lengen.experiments.claims import CLAIMS, Claim, Judgement
+from lengen.experiments.claims import CLAIMS
 from lengen.experiments.context_claims import context_claims
 from lengen.experiments.figures import FIGURES
+from lengen.experiments.judging import Claim, Judgement
 from lengen.experiments.language_claims import LANGUAGE_CLAIMS, LanguageClaim
 from lengen.experiments.wording import with_interval
 from lengen.results.block import Block
@@ -62,9 +63,14 @@ def findings(folder: Path) -> str:
     counts = Counter(entry.judgement.verdict for entry in judged)
     told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("reproduced", "partly", "not", "no-data"))
     by_name = {entry.name: entry for entry in judged}
-    lines = [f"{len(judged)} claims: {told}. Among them:", "", "| | where | verdict | measured |", "|---|---|---|---|"]
+    lines = [
+        f"{len(judged)} claims: {told}. Among them:",
+        "",
+        "| | where | verdict | measured | over |",
+        "|---|---|---|---|---|",
+    ]
     for name in SHOWN:
         _, paper_ref, statement, judgement = by_name[name]
-        measured = "" if judgement.verdict == "no-data" else with_interval(judgement.interval)
-        lines.append(f"| {statement} | {paper_ref} | {judgement.verdict} | {measured} |")
+        measured = with_interval(judgement.interval) if judgement.over else ""
+        lines.append(f"| {statement} | {paper_ref} | {judgement.verdict} | {measured} | {judgement.over} |")
     return "\n".join(lines)

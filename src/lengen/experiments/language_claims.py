@@ -2,15 +2,17 @@
 
 The thresholds are ours and were fixed before any row was seen; `long-gains-from-128`, `pose-beyond-is-better` and
 `yarn-alone-is-better` were added after. A value is a ratio of two perplexities on the same text; its interval is over
-documents, pooled over training runs where there are several.
+documents, whose losses are means over training runs where there are several. What differs from run to run is not in
+it: each model is trained once, as in the paper.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from lengen.evaluate.intervals import Interval, over_documents
-from lengen.experiments.claims import NO_DATA, Judgement, Verdict
+from lengen.experiments.judging import NO_DATA, Judgement, Verdict, num_seeds_in_words
 from lengen.results.perplexity import Measure, PerplexityRow
 
 SHORT, LONG = 64, 128
@@ -40,17 +42,19 @@ def rows_of(rows: PerplexityRows, label: str, length: int, measure: Measure) -> 
 
 def ratio(left: dict[tuple[int, str], PerplexityRow], right: dict[tuple[int, str], PerplexityRow]) -> Interval | None:
     """Perplexity of `left` over that of `right`, paired by training seed and document."""
-    differences: list[float] = []
-    counts: list[int] = []
+    by_text: dict[str, list[list[float]]] = {}
+    counts: dict[str, list[int]] = {}
     for place in sorted(left.keys() & right.keys()):
         one, other = left[place], right[place]
         pairs = zip(one.losses, one.counts, other.losses, other.counts, strict=True)
         # Windows of different lengths cut a document's end differently: compare means where the counts differ.
-        differences += [a - b * m / n for a, m, b, n in pairs]
-        counts += one.counts
-    if not differences:
+        by_text.setdefault(one.targets, []).append([a - b * m / n for a, m, b, n in pairs])
+        counts[one.targets] = one.counts
+    if not by_text:
         return None
-    value, low, high = over_documents(differences, counts)
+    # A document is one document however many runs have read it.
+    means = [fmean(of_runs) for text in by_text.values() for of_runs in zip(*text, strict=True)]
+    value, low, high = over_documents(means, [count for text in by_text for count in counts[text]])
     return Interval(*(math.exp(bound) if bound < math.inf else math.inf for bound in (value, low, high)))
 
 
@@ -66,7 +70,9 @@ def ratio_below(
             return NO_DATA
         verdict: Verdict = "reproduced" if interval.high < bound else "partly" if interval.value < bound else "not"
         num_seeds = len({seed for seed, _ in one.keys() & other.keys()})
-        return Judgement(verdict, interval, num_seeds, "ratio of perplexities; interval over documents")
+        return Judgement(
+            verdict, interval, num_seeds, f"documents, {num_seeds_in_words(num_seeds)}", "ratio of perplexities"
+        )
 
     return judge
 

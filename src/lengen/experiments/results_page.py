@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lengen.config import differing_settings
-from lengen.experiments.claims import CLAIMS, Claim, Judgement
+from lengen.experiments.claims import CLAIMS
 from lengen.experiments.context_page import CONTEXT_FIGURES, context_section
 from lengen.experiments.figures import FIGURES
+from lengen.experiments.judging import Claim, Judgement
 from lengen.experiments.language_page import language_section
 from lengen.experiments.panels import panels_of
 from lengen.experiments.presets import preset_config

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 
 from lengen.evaluate.intervals import Interval
-from lengen.experiments.claims import Judgement
+from lengen.experiments.judging import Judgement
 
 
 def verdicts(judged: Iterable[tuple[str, Judgement]], decimals: int = 2) -> str:
@@ -13,7 +13,7 @@ def verdicts(judged: Iterable[tuple[str, Judgement]], decimals: int = 2) -> str:
     for statement, judgement in judged:
         value = judgement.interval.value
         numbers = f": {with_interval(judgement.interval, decimals)}" if math.isfinite(value) else ""
-        count = f", {num_runs(judgement.num_seeds)}" if judgement.num_seeds else ""
+        count = f", {judgement.over}" if judgement.over else ""
         note = f" ({judgement.note})" if judgement.note else ""
         lines.append(f"- **{judgement.verdict}** — {statement}{numbers}{count}{note}")
     return "**Claims.**\n\n" + "\n".join(lines)
