@@ -83,7 +83,7 @@ def measure() -> Iterator[BenchRow]:
 
 
 def language_decoder() -> Decoder:
-    """Of the size of the language-model arm at cpu scale."""
+    """Twice as wide as the language models of cpu scale."""
     scheme = Scheme(Contiguous(max_position_id=128), Rope())
     return Decoder(ModelConfig(num_layers=4, num_heads=4, width=256), scheme, 8192).initialize(0)
 

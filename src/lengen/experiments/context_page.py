@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lengen.evaluate.agreement import agreement
-from lengen.experiments.context_claims import OWN, PRETRAINED, context_claims
+from lengen.experiments.context_claims import OWN, PRETRAINED, SMOLLM2, context_claims
 from lengen.experiments.wording import verdicts, with_interval
 from lengen.results.context import ORDERS, Analysis, analysis_file, read_analysis
 
@@ -29,7 +29,7 @@ CONTEXT_FIGURES = {
         {name: words for name, (_, words) in OWN.items() if name != "short"},
     ),
     "smollm2": ContextFigure(
-        "Beyond the paper: SmolLM2-135M",
+        f"Beyond the paper: {SMOLLM2}",
         "Not tested there.",
         {name: words for name, (_, words) in PRETRAINED.items()},
     ),

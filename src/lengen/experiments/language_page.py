@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 from lengen.evaluate.intervals import over_documents
 from lengen.experiments.language_claims import LANGUAGE_CLAIMS
@@ -26,7 +27,8 @@ def language_section(rows: Sequence[PerplexityRow]) -> str:
     for corpus in dict.fromkeys(row.corpus for row in rows):
         for measure, heading in HEADINGS.items():
             chosen = [row for row in rows if (row.corpus, row.measure) == (corpus, measure)]
-            lines.append(_table(f"{corpus}: {heading}", chosen))
+            for targets in dict.fromkeys(row.targets for row in chosen) if measure == "same-targets" else [None]:
+                lines.append(_table(f"{corpus}: {heading}", [row for row in chosen if targets in (None, row.targets)]))
     lines.append(verdicts(((claim.statement, claim.judge(rows)) for claim in LANGUAGE_CLAIMS), decimals=3))
     hours = sum({row.run: row.wall_seconds for row in rows}.values()) / 3600
     lines.append(
@@ -46,9 +48,9 @@ def _table(title: str, rows: Sequence[PerplexityRow]) -> str:
         cells = []
         for length in lengths:
             found = [row for row in rows if (row.label, row.length) == (label, length)]
-            sums = [value for row in found for value in row.losses]
-            counts = [count for row in found for count in row.counts]
-            cells.append(_cell(sums, counts) if found else "–")
+            # A document is one document however many runs have read it.
+            sums = [fmean(of_runs) for of_runs in zip(*(row.losses for row in found), strict=True)]
+            cells.append(_cell(sums, found[0].counts) if found else "–")
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

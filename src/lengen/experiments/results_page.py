@@ -51,9 +51,11 @@ CLAIMS_OF = {  # the figure under which a claim's verdict is told
 }
 WHY_IT_DIFFERS = {  # by task
     "sparse-parity": "A quarter of a head of 16 would leave four rotated dimensions, so whole heads are rotated. The "
-    "arms with a curriculum are ours: a model of this size stays at chance for much of the budget without one.",
-    "parity-scratchpad": "With the usual initial scale a model of this size learns jump 1 only; larger weights and a "
-    "higher rate learn the others as well, and every jump gets the same (docs/exploration.md).",
+    "arms with a curriculum are ours: without one, a model of this size learns K_train = 4 late and the "
+    "others not at all in this budget.",
+    "parity-scratchpad": "With the usual initial scale a model of this size learns jump 1 only; with larger weights "
+    "and a higher rate jumps 2 and 3 are learned as well and jump 4 in some runs, and every jump gets the same "
+    "(docs/exploration.md).",
     "variable-assignment": "A run has to fit minutes of one core; three layers and slightly larger initial weights "
     "learned fastest in trials at training lengths (docs/exploration.md).",
 }
@@ -62,15 +64,18 @@ TABLE_COLUMNS = 10  # lengths shown in a table: the last of the training range, 
 
 def results_page(folder: Path) -> str:
     rows = {figure: read_sweep_rows(folder, figure) for figure in FIGURES}
+    every = [row for entries in rows.values() for row in entries]
     parts = [
         "# Results at CPU scale",
         "Written by `lengen results` from the rows in `results/cpu`; a test compares this page with them. Every number "
-        "is that of the last training step, every seed is in it, and nothing was selected on test lengths. Intervals "
-        "are 95 % Student-t over training runs, or 95 % Wilson over test examples where there is a single run; figures "
-        "shade the range of two.",
+        "is that of the last training step, every seed is in it, and nothing was selected on test lengths. Of tasks, "
+        "intervals are 95 % Student-t over training seeds; figures shade it, or the range of two runs, or 95 % Wilson "
+        "over the test examples of one run, and say which. Of text, they are over documents or examples, as is said "
+        "beside them. How verdicts follow: [interpretations](interpretations.md#verdicts).",
         "At this scale a run is a model of 0.2–0.9 million parameters and takes minutes of one core; the paper's has "
         "150 million and 50,000 steps. The tasks, lengths, position ids and measures are the paper's.",
-        f"{_core_hours([row for entries in rows.values() for row in entries]):.1f} core-hours of training in all.",
+        f"{_hours(every):.1f} hours of training on tasks in all, one thread a run: wall time, on cores that did other "
+        f"work as well, so that seeds of one arm differ up to {_largest_ratio(every):.0f}-fold.",
     ]
     for figure, entries in rows.items():
         judged = [(claim.statement, claim.judge(rows)) for claim in CLAIMS if _belongs(claim, figure)]
@@ -95,10 +100,13 @@ def _section(figure: str, rows: list[SweepRow], folder: Path, judged: list[tuple
     if judged:
         lines.append(verdicts(judged))
     ours, paper = (preset_config(spec.presets[0], scale) for scale in ("cpu", "paper"))
-    changed = [f"`{name}` {here} ({there})" for name, (here, there) in differing_settings(ours, paper).items()]
+    differing = differing_settings(ours, paper)
+    if ours.eval_examples != paper.eval_examples:
+        differing["eval_examples"] = (ours.eval_examples, paper.eval_examples)
+    changed = [f"`{name}` {here} ({there})" for name, (here, there) in differing.items()]
     lines.append(f"**Differs from the paper.** {', '.join(changed)}. {WHY_IT_DIFFERS[ours.task.name]}")
     runs = {(row.arm, row.train_seed) for row in rows}
-    lines.append(f"**Cost.** {num_runs(len(runs))}, {_core_hours(rows):.2f} core-hours.")
+    lines.append(f"**Cost.** {num_runs(len(runs))}, {_hours(rows):.2f} hours of one thread.{_missing(figure, rows)}")
     return "\n\n".join(lines)
 
 
@@ -121,6 +129,20 @@ def _belongs(claim: Claim, figure: str) -> bool:
     return claim.name.startswith(CLAIMS_OF.get(figure, ("no claim",)))
 
 
-def _core_hours(rows: list[SweepRow]) -> float:
+def _missing(figure: str, rows: list[SweepRow]) -> str:
+    there = {row.preset for row in rows}
+    missing = [f"`{preset}`" for preset in FIGURES[figure].presets if preset not in there]
+    return f" Not run: {', '.join(missing)}." if missing else ""
+
+
+def _hours(rows: list[SweepRow]) -> float:
     runs = {(row.arm, row.train_seed): row.wall_seconds for row in rows}
     return sum(runs.values()) / 3600
+
+
+def _largest_ratio(rows: list[SweepRow]) -> float:
+    """Of the times that runs of one arm took."""
+    times: dict[str, set[float]] = {}
+    for row in rows:
+        times.setdefault(row.arm, set()).add(row.wall_seconds)
+    return max((max(arm) / min(arm) for arm in times.values()), default=1.0)

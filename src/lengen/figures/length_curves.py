@@ -106,7 +106,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
         values = [curve.points[length].value for length in lengths]
         lows = [max(curve.points[length].low, 0.0) for length in lengths]
         highs = [min(curve.points[length].high, 1.0) for length in lengths]
-        runs = f", {curve.num_runs} runs" if curve.num_runs > 1 else ""
+        runs = ", 1 run" if curve.num_runs == 1 else f", {curve.num_runs} runs"
         axes.plot(lengths, values, color=colour, marker=marker, markersize=4, label=curve.label + runs)
         axes.fill_between(lengths, lows, highs, color=colour, alpha=0.18, linewidth=0)
     axes.set(xlabel="length", ylabel="accuracy", ylim=(-0.03, 1.03))
