@@ -1,4 +1,4 @@
-"""Two intervals, never mixed: Wilson over test examples within a run, Student-t over training runs."""
+"""Intervals, each over one thing: test examples of a run (Wilson), training runs (Student, Welch), documents."""
 
 import math
 from collections.abc import Sequence

@@ -149,15 +149,18 @@ def _split(fused: Tensor, num_heads: int) -> tuple[Tensor, Tensor]:
 
 
 def _rope_parameters(encoder: Rope, head_size: int) -> dict[str, object]:
+    rotary_size, fraction = rotary_size_of(encoder, head_size), encoder.rotary_fraction
+    if int(head_size * fraction) != rotary_size:  # ours is even, GPT-NeoX's need not be
+        fraction = (rotary_size + 0.5) / head_size  # the half is safe from rounding: it takes the integer part
     parameters: dict[str, object] = {
         "rope_type": "default",
         "rope_theta": encoder.base,
-        "partial_rotary_factor": rotary_size_of(encoder, head_size) / head_size,  # ours is even; GPT-NeoX's need not be
+        "partial_rotary_factor": fraction,
     }
     if encoder.interpolation == "linear":
         parameters |= {"rope_type": "linear", "factor": encoder.factor}
     elif encoder.interpolation == "ntk":  # a larger base is all there is to it
-        parameters["rope_theta"] = ntk_base(encoder, rotary_size_of(encoder, head_size))
+        parameters["rope_theta"] = ntk_base(encoder, rotary_size)
     elif encoder.interpolation == "yarn":
         parameters |= {
             "rope_type": "yarn",
