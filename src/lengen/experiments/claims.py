@@ -241,7 +241,7 @@ def sharpening_helps(task: str) -> Callable[[Rows], Judgement]:
     return judge
 
 
-def _sparse_claims() -> list[Claim]:
+def _sparse_claims() -> list[Claim[Rows]]:
     claims = []
     for curriculum in (False, True):
         suffix, words = ("-curriculum", " (with a curriculum)") if curriculum else ("", "")
@@ -268,7 +268,7 @@ def _sparse_claims() -> list[Claim]:
     return claims
 
 
-def _baseline_claims() -> list[Claim]:
+def _baseline_claims() -> list[Claim[Rows]]:
     parity, depths = PARITY_ARMS, ASSIGNMENT_ARMS
     return [
         Claim(
@@ -287,7 +287,7 @@ def _baseline_claims() -> list[Claim]:
     ]
 
 
-CLAIMS: tuple[Claim, ...] = (
+CLAIMS: tuple[Claim[Rows], ...] = (
     *_sparse_claims(),
     Claim(
         "jumps-are-learned", "Sec. 5.2.1, Fig. 2", "all four jumps are near-perfect in distribution", jumps_are_learned

@@ -37,7 +37,7 @@ PRETRAINED = {
 }
 
 
-def context_claims(folder: Path, names: Iterable[str] = (*OWN, *PRETRAINED)) -> list[Claim]:
+def context_claims(folder: Path, names: Iterable[str] = (*OWN, *PRETRAINED)) -> list[Claim[Rows]]:
     """The claims, to be judged on the analyses in `folder`/context; those that are missing have no data."""
     claims = []
     for name in names:

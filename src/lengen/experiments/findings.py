@@ -2,13 +2,13 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lengen.experiments.claims import CLAIMS
 from lengen.experiments.context_claims import context_claims
 from lengen.experiments.figures import FIGURES
 from lengen.experiments.judging import Claim, Judgement
-from lengen.experiments.language_claims import LANGUAGE_CLAIMS, LanguageClaim
+from lengen.experiments.language_claims import LANGUAGE_CLAIMS
 from lengen.experiments.wording import with_interval
 from lengen.results.block import Block
 from lengen.results.perplexity import TABLE1, read_perplexity_rows
@@ -44,7 +44,7 @@ class Judged(NamedTuple):
     judgement: Judgement
 
     @classmethod
-    def of(cls, claim: Claim | LanguageClaim, judgement: Judgement) -> "Judged":
+    def of(cls, claim: Claim[Any], judgement: Judgement) -> "Judged":
         return cls(claim.name, claim.paper_ref, claim.statement, judgement)
 
 

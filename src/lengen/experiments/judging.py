@@ -7,13 +7,14 @@ mean over them: four arms of one seed are not four repetitions of anything.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from lengen.evaluate.intervals import Interval, student_t, welch
 from lengen.results.sweep import SweepRow
 
 Verdict = Literal["reproduced", "partly", "not", "no-data"]
 Rows = Mapping[str, Sequence[SweepRow]]  # by figure
+Evidence = TypeVar("Evidence")  # what a claim is judged on
 
 LEARNED = 0.9  # accuracy at the longest training length: what is below says nothing of longer ones
 
@@ -32,11 +33,11 @@ NO_DATA = Judgement("no-data", NO_INTERVAL, 0)
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Generic[Evidence]):
     name: str
     paper_ref: str
     statement: str
-    judge: Callable[[Rows], Judgement]
+    judge: Callable[[Evidence], Judgement]
 
 
 def rates(

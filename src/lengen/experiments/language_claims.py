@@ -8,11 +8,10 @@ it: each model is trained once, as in the paper.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from lengen.evaluate.intervals import Interval, over_documents
-from lengen.experiments.judging import NO_DATA, Judgement, Verdict, num_seeds_in_words
+from lengen.experiments.judging import NO_DATA, Claim, Judgement, Verdict, num_seeds_in_words
 from lengen.results.perplexity import Measure, PerplexityRow
 
 SHORT, LONG = 64, 128
@@ -21,14 +20,6 @@ CLOSE = 1.05  # "within a few percent": the paper's own ratio at 128 is 14.74 / 
 CORPORA = ("english", "c4")  # what is judged: held-out text of the corpus that was trained on
 
 PerplexityRows = Sequence[PerplexityRow]
-
-
-@dataclass(frozen=True)
-class LanguageClaim:
-    name: str
-    paper_ref: str
-    statement: str
-    judge: Callable[[PerplexityRows], Judgement]
 
 
 def rows_of(rows: PerplexityRows, label: str, length: int, measure: Measure) -> dict[tuple[int, str], PerplexityRow]:
@@ -77,62 +68,62 @@ def ratio_below(
     return judge
 
 
-LANGUAGE_CLAIMS: tuple[LanguageClaim, ...] = (
-    LanguageClaim(
+LANGUAGE_CLAIMS: tuple[Claim[PerplexityRows], ...] = (
+    Claim(
         "short-gains-from-128",
         "Sec. 5.3, Table 1",
         "h_short (context 64): perplexity at 128 is below its own at 64, averaged as in the paper",
         ratio_below(1.0, ("short", LONG), ("short", SHORT), "all-positions"),
     ),
-    LanguageClaim(
+    Claim(
         "short-beats-trivial-baseline",
         "Sec. 5.3",
         "h_short predicts the same tokens better from 128 tokens than from the last 64 alone",
         ratio_below(1.0, ("short", LONG), ("short", SHORT)),
     ),
-    LanguageClaim(
+    Claim(
         "long-gains-from-128",
         "Sec. 5.3",
         "h_long does so as well: the ceiling of what h_short could gain",
         ratio_below(1.0, ("long", LONG), ("long", SHORT)),
     ),
-    LanguageClaim(
+    Claim(
         "short-close-to-long",
         "Sec. 5.3, Table 1",
         f"at 128, h_short is within {CLOSE - 1:.0%} of h_long, which was trained there",
         ratio_below(CLOSE, ("short", LONG), ("long", LONG)),
     ),
-    LanguageClaim(
+    Claim(
         "pose-is-needed",
         "Sec. 5.3",
         "at 128, h_short is better than the same model without a PoSE phase",
         ratio_below(1.0, ("short", LONG), ("short-no-pose", LONG)),
     ),
-    LanguageClaim(
+    Claim(
         "pose-from-scratch-is-worse",
         "Sec. 5.3",
         "at 128, PoSE in the last 30 % of the steps is better than PoSE from the first",
         ratio_below(1.0, ("short", LONG), ("pose-from-scratch", LONG)),
     ),
-    LanguageClaim(
+    Claim(
         "pose-beyond-is-better",
         "beyond the paper",
         "at 128, PoSE ids up to 192 are better than ids up to 128, which hardly show the largest distances",
         ratio_below(1.0, ("pose-beyond", LONG), ("short", LONG)),
     ),
-    LanguageClaim(
+    Claim(
         "yarn-alone-is-better",
         "beyond the paper",
         "at 128, YaRN at test time, on a model that never saw PoSE, is better than a PoSE phase",
         ratio_below(1.0, ("short-no-pose+yarn", LONG), ("short", LONG)),
     ),
-    LanguageClaim(
+    Claim(
         "pose-yarn-beats-trivial-baseline",
         "beyond the paper",
         "h_short with YaRN in its PoSE phase predicts the same tokens better from 128 than from the last 64 alone",
         ratio_below(1.0, ("pose-yarn", LONG), ("pose-yarn", SHORT)),
     ),
-    LanguageClaim(
+    Claim(
         "pose-yarn-beyond-beats-trivial-baseline",
         "beyond the paper",
         "h_short with YaRN and PoSE ids up to 192 predicts the same tokens better from 128 than from the last 64 alone",

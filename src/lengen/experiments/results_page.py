@@ -8,7 +8,7 @@ from lengen.config import differing_settings
 from lengen.experiments.claims import CLAIMS
 from lengen.experiments.context_page import CONTEXT_FIGURES, context_section
 from lengen.experiments.figures import FIGURES
-from lengen.experiments.judging import Claim, Judgement
+from lengen.experiments.judging import Claim, Judgement, Rows
 from lengen.experiments.language_page import language_section
 from lengen.experiments.panels import panels_of
 from lengen.experiments.presets import preset_config
@@ -125,7 +125,7 @@ def _chosen_lengths(curves: Sequence[Curve]) -> list[int]:
     return lengths[::-1][::stride][::-1]  # the longest is always among them
 
 
-def _belongs(claim: Claim, figure: str) -> bool:
+def _belongs(claim: Claim[Rows], figure: str) -> bool:
     return claim.name.startswith(CLAIMS_OF.get(figure, ("no claim",)))
 
 
