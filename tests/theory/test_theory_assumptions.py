@@ -105,6 +105,12 @@ def test_coverage_asks_for_lengths_from_the_locality_up():
         check_coverage(UniformPlacement.contiguous(2), 3, 4)
 
 
+def test_coverage_asks_for_lengths_at_which_the_law_exists():
+    with pytest.raises(ValueError, match=r"^length=2 is too short for a planted set; use 3 or more$"):
+        check_coverage(UniformPlacement.contiguous(3), 2, 2)
+    assert check_coverage(UniformPlacement.contiguous(3), 3, 2).holds
+
+
 def make_class(rule, locality=None) -> AttentionClass:
     value = tabulate_value(lambda x: 0.0, 2, vocab_size=2)
     return AttentionClass({"key": ZeroWhere(rule)}, {"value": value}, 2, locality)

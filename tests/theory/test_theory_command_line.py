@@ -137,6 +137,7 @@ def test_stored_rows_show_what_the_text_says():
     assert all(row["loss"] == 0 for row in rows["coupling"] if row["arm"] == "position coupling")
     assert all(row["loss"] > 0.4 for row in rows["coupling"] if row["arm"] != "position coupling")
     assert all(row["high"] <= 0.1 for row in rows["bridge"])
+    assert {row["task"] for row in rows["bridge"] if "bound" in row} == {"planted parity"}
 
 
 def test_plot_measures_and_writes_rows(tmp_path, monkeypatch, capsys):
