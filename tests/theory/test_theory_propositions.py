@@ -124,7 +124,7 @@ def test_scores_do_not_matter_where_outputs_are_constant():
     scores, outputs = torch.tensor([0.0, 1.0, 0.0]).double(), torch.full((3, 1), 0.5).double()
     assert shared_rank(scores, outputs)[1] == 2
     tokens = torch.tensor([[0, 1, 2], [1, 1, 0]])
-    assert head_from_attention(scores, outputs, 1)(tokens).tolist() == pytest.approx([[0.5], [0.5]])
+    assert head_from_attention(scores, outputs, 1)(tokens).flatten().tolist() == pytest.approx([0.5, 0.5])
     outputs[0] = 0.25  # no longer constant
     outputs[2] = 0.75
     with pytest.raises(ValueError, match="joint rank 2, above the embedding dimension 1"):

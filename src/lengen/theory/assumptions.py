@@ -197,9 +197,9 @@ def _sets_and_tuples(
     else:
         sets = shapes[shapes[:, -1] < max_position] + 1
     tuples = torch.cartesian_prod(*[torch.arange(vocab_size)] * sparsity).reshape(-1, sparsity)
-    for chunk in sets.split(max(1, _CHUNK_EVALUATIONS // len(tuples))):
-        if len(chunk):
-            yield chunk, tuples
+    sets_at_once = max(1, _CHUNK_EVALUATIONS // len(tuples))
+    for start in range(0, len(sets), sets_at_once):
+        yield sets[start : start + sets_at_once], tuples
 
 
 def _score_everywhere(key: Key, sets: Int[Tensor, "s k"], tuples: Int[Tensor, "t k"]) -> Float[Tensor, "s t"]:
