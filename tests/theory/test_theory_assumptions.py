@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengen.seeding import rng_for
+from lengen.theory import assumptions
 from lengen.theory.assumptions import (
     check_coverage,
     check_locality,
@@ -104,6 +105,12 @@ def test_coverage_asks_for_lengths_from_the_locality_up():
         check_coverage(UniformPlacement.contiguous(2), 3, 4)
 
 
+def test_coverage_asks_for_lengths_at_which_the_law_exists():
+    with pytest.raises(ValueError, match=r"^length=2 is too short for a planted set; use 3 or more$"):
+        check_coverage(UniformPlacement.contiguous(3), 2, 2)
+    assert check_coverage(UniformPlacement.contiguous(3), 3, 2).holds
+
+
 def make_class(rule, locality=None) -> AttentionClass:
     value = tabulate_value(lambda x: 0.0, 2, vocab_size=2)
     return AttentionClass({"key": ZeroWhere(rule)}, {"value": value}, 2, locality)
@@ -143,6 +150,28 @@ def test_relativity_measures_how_much_scores_change():
 def test_inspecting_too_many_sets_is_refused():
     with pytest.raises(ValueError, match="needs 2000280000 scores, above the limit of 67108864"):
         check_locality(make_class(lambda s, x: s[..., 0] > 0), 100, 633, 2)
+
+
+def test_a_table_is_inspected_once_a_shape():
+    """A table knows no positions, so that any number of them is inspected at once."""
+    found = check_locality(marker_class(3, 3), 3, 10**6, 3)
+    assert found.holds
+    assert found.constant.value == 3
+    assert not check_locality(marker_class(3, 3), 3, 10**6, 2).holds
+    assert check_relativity(marker_class(3, 3), 3, 10**6).witness == "no shift up to position 1000000 changes a score"
+
+
+def test_inspection_in_chunks_finds_the_same(monkeypatch):
+    def score(positions: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        local = positions[..., 1] - positions[..., 0] <= 4
+        return torch.where(local & (tokens[..., 0] == 1), torch.sqrt(positions[..., 0].double()), -inf)
+
+    drifting = AttentionClass({"key": score}, {"value": tabulate_value(lambda x: 0.0, 2, vocab_size=2)}, 2)
+    whole = check_locality(drifting, 2, 9, 2), check_relativity(drifting, 2, 9)
+    assert whole[0].constant.value == 4
+    assert whole[1].constant.value == pytest.approx(np.sqrt(2) - 1)
+    monkeypatch.setattr(assumptions, "_CHUNK_EVALUATIONS", 7)
+    assert (check_locality(drifting, 2, 9, 2), check_relativity(drifting, 2, 9)) == whole
 
 
 def test_realizability_finds_the_smallest_delta():

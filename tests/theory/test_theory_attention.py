@@ -13,7 +13,7 @@ from lengen.theory import attention as attention_module
 from lengen.theory import local_attention
 from lengen.theory.attention import AttentionClass, SparseAttention, attend_all_sets
 from lengen.theory.instances import random_attention, random_tokens
-from lengen.theory.keys import TableKey, TableValue, local_shapes, tabulate_key, tabulate_value
+from lengen.theory.keys import TableKey, TableValue, encode_tuples, local_shapes, tabulate_key, tabulate_value
 from lengen.theory.local_attention import attend_local_sets, average_over_all_sets
 
 
@@ -209,3 +209,12 @@ def test_local_shapes_are_those_with_a_small_width():
     expected = [s for s in combinations(range(6), 3) if s[0] == 0 and s[-1] <= 4]
     assert local_shapes(3, 4).tolist() == [list(s) for s in expected]
     assert np.prod(local_shapes(1, 4).shape) == 1
+
+
+@pytest.mark.parametrize("token", [-1, 3])
+def test_tokens_outside_a_tables_vocabulary_are_refused(token):
+    """(0, 3) would be read as (1, 0) in a table of three tokens."""
+    message = rf"^the token {token} is not in a table of 3 tokens; use 0 to 2$"
+    with pytest.raises(ValueError, match=message):
+        encode_tuples(torch.tensor([[0, token]]), 3)
+    assert encode_tuples(torch.tensor([[0, 2], [2, 2]]), 3).tolist() == [2, 8]

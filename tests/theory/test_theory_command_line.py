@@ -43,12 +43,16 @@ def test_json_has_exactly_the_promised_fields(capsys):
         assert record["exact"] is True
 
 
-def test_estimates_carry_their_interval(capsys):
-    assert run("check", "theorem-4.3-long", "--json") == 0
+def test_estimates_carry_their_interval(monkeypatch, capsys):
+    estimate = Estimate(0.5, 0.25, 0.75, exact=False)
+    estimated = Check("estimated", "Sec. 0", "0.5 is at most 1", lambda *_: Outcome(True, estimate, 1.0))
+    monkeypatch.setattr(checks, "CHECKS", [estimated, *CHECKS])
+    assert run("check", "estimated", "--json") == 0
     record = json.loads(capsys.readouterr().out)
     assert record["exact"] is False
-    low, high = record["interval"]
-    assert 0 <= low <= record["measured"] <= high <= 1
+    assert record["interval"] == [0.25, 0.75]
+    assert run("check", "estimated") == 0
+    assert "measured 0.5 in [0.25, 0.75] (95 %)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("lacks", ["locality", "relative", "realizability", "coverage"])
@@ -133,6 +137,7 @@ def test_stored_rows_show_what_the_text_says():
     assert all(row["loss"] == 0 for row in rows["coupling"] if row["arm"] == "position coupling")
     assert all(row["loss"] > 0.4 for row in rows["coupling"] if row["arm"] != "position coupling")
     assert all(row["high"] <= 0.1 for row in rows["bridge"])
+    assert {row["task"] for row in rows["bridge"] if "bound" in row} == {"planted parity"}
 
 
 def test_plot_measures_and_writes_rows(tmp_path, monkeypatch, capsys):

@@ -76,6 +76,11 @@ def test_each_item_of_the_definition_is_checked():
         np.put_along_axis(ids, drawn.sets[:, 2:] - 1, np.take_along_axis(ids, drawn.sets[:, 1:2] - 1, axis=1), axis=1)
         return replace(drawn, ids=ids)
 
+    def ids_elsewhere(length: int) -> CoupledPositions:
+        return replace(gather_query(length), ids=gather_query(length).ids + 100)
+
+    assert check(ids_elsewhere).witness == "at length 4, ids run from 101 to 104, outside 1..4"
+    assert not check(ids_elsewhere).holds
     assert "probabilities" in check(wrong_marginal).witness
     assert "item 2" in check(shared_background).witness
     assert "between lengths 4 and 9 (item 3)" in check(other_ranks_when_long).witness

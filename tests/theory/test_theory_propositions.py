@@ -119,6 +119,29 @@ def test_prop_b1_fails_as_printed_for_large_vocabularies():
     head_from_attention(affine, outputs, 1)
 
 
+def test_scores_do_not_matter_where_outputs_are_constant():
+    """Any scores then, though (scores, outputs) have joint rank 2 and d = 1."""
+    scores, outputs = torch.tensor([0.0, 1.0, 0.0]).double(), torch.full((3, 1), 0.5).double()
+    assert shared_rank(scores, outputs)[1] == 2
+    tokens = torch.tensor([[0, 1, 2], [1, 1, 0]])
+    assert head_from_attention(scores, outputs, 1)(tokens).flatten().tolist() == pytest.approx([0.5, 0.5])
+    outputs[0] = 0.25  # no longer constant
+    outputs[2] = 0.75
+    with pytest.raises(ValueError, match="joint rank 2, above the embedding dimension 1"):
+        head_from_attention(scores, outputs, 1)
+
+
+@pytest.mark.parametrize(("size", "offset"), [(1e10, 0.0), (1.0, 1e6), (1e-10, 0.0)])
+def test_scores_and_outputs_of_unlike_size_keep_their_rank(size, offset):
+    rng = rng_for(0, "test")
+    scores, outputs = torch.from_numpy(size * rng.normal(size=4) + offset), torch.from_numpy(rng.normal(size=(4, 3)))
+    attention = SparseAttention(TableKey(scores[None], 1, 0, 4), TableValue(outputs, 1, 4), 1, 0)
+    tokens = random_tokens(rng, 4, 5, 6)
+    assert (head_from_attention(scores, outputs, 3)(tokens) - attention(tokens)).abs().max() <= 1e-8
+    with pytest.raises(ValueError, match="joint rank 3, above the embedding dimension 2"):
+        head_from_attention(scores, outputs[:, :2], 2)
+
+
 def test_a_head_needs_attention_dimensions_for_its_outputs():
     outputs = torch.eye(3).double()
     with pytest.raises(ValueError, match="attention_dim=2 is below the outputs' rank 3"):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from lengen.seeding import rng_for
-from lengen.theory.attention import AttentionClass
+from lengen.theory.attention import AttentionClass, SparseAttention
 from lengen.theory.counterexamples import without_coverage, without_relativity
 from lengen.theory.examples import marker_class, noisy_marker
+from lengen.theory.keys import tabulate_value
 from lengen.theory.risk import (
     TIE_TOLERANCE,
     estimate_loss,
@@ -93,3 +94,17 @@ def test_equal_hypotheses_with_rounded_risks_tie():
 
 def test_the_removed_coverage_example_ties_too():
     assert len(without_coverage(6).outcome(12).minimisers) == 2
+
+
+@pytest.mark.parametrize("value", [4.5, -0.5, float("nan")])
+def test_values_outside_the_labels_range_are_refused(value):
+    """A loss above 1 would break the interval, and the bound's diameter of 1."""
+    key, ensemble = marker_class(2, 2).keys["sharp"], noisy_marker(2, 0.1)
+    outside = SparseAttention(key, tabulate_value(lambda x: value, 2, vocab_size=3), 2, 2)
+    message = rf"returns values in \[{value:g}, {value:g}\], outside \[0, 1\]"
+    with pytest.raises(ValueError, match=message):
+        expected_loss(outside, ensemble, 4)
+    with pytest.raises(ValueError, match=message):
+        estimate_loss(outside, ensemble, 4, 10, rng_for(0, "test"))
+    largest = SparseAttention(key, tabulate_value(lambda x: 1.0, 2, vocab_size=3), 2, 2)
+    assert expected_loss(largest, ensemble, 4) == pytest.approx(0.5)

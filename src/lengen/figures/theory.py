@@ -149,9 +149,10 @@ def draw_bridge(rows: Rows) -> Figure:
         axis.plot(lengths, means, "o-", ms=4, color=BLUE, label="mean of 3 runs")
         lows, highs = [min(by_length[n]) for n in lengths], [max(by_length[n]) for n in lengths]
         axis.fill_between(lengths, lows, highs, color=BLUE, alpha=0.25, lw=0, label="lowest to highest run")
-        longer = [n for n in lengths if n > 64]
-        bounds = [max(r["bound"] for r in mine if r["length"] == n) for n in longer]
-        axis.plot(longer, bounds, "--", color=RED, label="proof's bound from the training loss")
+        bounded = sorted({r["length"] for r in mine if "bound" in r})  # none for a task without coverage
+        if bounded:
+            bounds = [max(r["bound"] for r in mine if r["length"] == n) for n in bounded]
+            axis.plot(bounded, bounds, "--", color=RED, label="proof's bound from the training loss")
         axis.axhline(1, color=GREY, lw=1, ls=":")
         axis.annotate("a loss is at most 1", (16, 1.6), color=GREY, fontsize=8)
         axis.set(xscale="log", yscale="log", title=task, xlabel="sequence length", ylim=(3e-5, 1e10))

@@ -1,10 +1,11 @@
 """Checkers of the paper's assumptions: each returns the smallest constant that holds, and a witness where it fails.
 
 A `Finding` is exact when it comes from enumeration; otherwise it carries a 95 % interval. What cannot be enumerated is
-the paper's "for all ℓ": positions and lengths are checked up to the ones that are asked for, and the finding says so.
+the paper's "for all ℓ": positions and lengths are checked up to the ones that are asked for. Only a `TableKey`, which
+knows nothing but a set's shape, is known at every position.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import comb, inf
 
@@ -15,12 +16,14 @@ from torch import Tensor
 
 from lengen.theory.attention import AttentionClass, SparseAttention
 from lengen.theory.ensembles import Ensemble, LabelledBatch
-from lengen.theory.keys import Key
+from lengen.theory.keys import Key, TableKey, local_shapes
 from lengen.theory.position_laws import PositionLaw
 from lengen.theory.risk import Estimate, measure_loss
 
 MAX_KEY_EVALUATIONS = 2**26
 """The most (set, token tuple) pairs at which one key may be inspected."""
+
+_CHUNK_EVALUATIONS = 2**20  # pairs held at once: some 50 MB with their positions, tokens and scores
 
 
 @dataclass(frozen=True)
@@ -35,34 +38,34 @@ class Finding:
 
 def check_locality(attention_class: AttentionClass, vocab_size: int, max_position: int, locality: int) -> Finding:
     """Assumption 3.3, item 1: the smallest L_local, over sets of positions up to `max_position`."""
-    widest, witness = -1, "no set has a finite score"
-    sets, tuples = _sets_and_tuples(attention_class.sparsity, vocab_size, max_position)
+    widest, witness = -1, f"no set up to position {max_position} has a finite score"
     for name, key in attention_class.keys.items():
-        finite = torch.isfinite(_score_everywhere(key, sets, tuples))  # [sets, tuples]
-        widths = torch.where(finite.any(dim=1), sets[:, -1] - sets[:, 0], -1)
-        at = int(widths.argmax())
-        if int(widths[at]) > widest:
-            widest = int(widths[at])
-            tokens = tuples[int(finite[at].nonzero()[0, 0])].tolist()
-            witness = f"key {name!r} is finite on the set {sets[at].tolist()} with tokens {tokens}"
+        for sets, tuples in _sets_and_tuples(key, attention_class.sparsity, vocab_size, max_position):
+            finite = torch.isfinite(_score_everywhere(key, sets, tuples))  # [sets, tuples]
+            widths = torch.where(finite.any(dim=1), sets[:, -1] - sets[:, 0], -1)
+            at = int(widths.argmax())
+            if int(widths[at]) > widest:
+                widest = int(widths[at])
+                tokens = tuples[int(finite[at].nonzero()[0, 0])].tolist()
+                witness = f"key {name!r} is finite on the set {sets[at].tolist()} with tokens {tokens}"
     return Finding("locality", widest <= locality, Estimate.exactly(float(max(widest, 0))), witness)
 
 
 def check_relativity(attention_class: AttentionClass, vocab_size: int, max_position: int) -> Finding:
     """Assumption 3.3, item 2: the largest |g_0(S, x) − g_0(S + 1, x)|, which is 0 exactly when keys are relative."""
-    largest, witness = 0.0, "shifting a set never changes a score"
-    sets, tuples = _sets_and_tuples(attention_class.sparsity, vocab_size, max_position - 1)
+    largest, witness = 0.0, f"no shift up to position {max_position} changes a score"
     for name, key in attention_class.keys.items():
-        here, there = _score_everywhere(key, sets, tuples), _score_everywhere(key, sets + 1, tuples)
-        change = torch.where(here == there, 0.0, (here - there).abs())  # −∞ − (−∞) is not a change
-        at = int(change.argmax())
-        if float(change.flatten()[at]) > largest:
-            largest = float(change.flatten()[at])
-            which_set, which_tuple = divmod(at, len(tuples))
-            witness = (
-                f"key {name!r} with tokens {tuples[which_tuple].tolist()} scores {float(here.flatten()[at])} on "
-                f"{sets[which_set].tolist()} and {float(there.flatten()[at])} one position later"
-            )
+        for sets, tuples in _sets_and_tuples(key, attention_class.sparsity, vocab_size, max_position - 1):
+            here, there = _score_everywhere(key, sets, tuples), _score_everywhere(key, sets + 1, tuples)
+            change = torch.where(here == there, 0.0, (here - there).abs())  # −∞ − (−∞) is not a change
+            at = int(change.argmax())
+            if float(change.flatten()[at]) > largest:
+                largest = float(change.flatten()[at])
+                which_set, which_tuple = divmod(at, len(tuples))
+                witness = (
+                    f"key {name!r} with tokens {tuples[which_tuple].tolist()} scores {float(here.flatten()[at])} on "
+                    f"{sets[which_set].tolist()} and {float(there.flatten()[at])} one position later"
+                )
     return Finding("relativity", largest == 0, Estimate.exactly(largest), witness)
 
 
@@ -175,16 +178,28 @@ def _finite_sets(
 
 
 def _sets_and_tuples(
-    sparsity: int, vocab_size: int, max_position: int
-) -> tuple[Int[Tensor, "s k"], Int[Tensor, "t k"]]:
-    size = comb(max_position, sparsity) * vocab_size**sparsity
-    if size > MAX_KEY_EVALUATIONS:
+    key: Key, sparsity: int, vocab_size: int, max_position: int
+) -> Iterator[tuple[Int[Tensor, "s k"], Int[Tensor, "t k"]]]:
+    """The sets at which a key is inspected, in chunks, and all token tuples.
+
+    A table knows shapes, not positions, and is −∞ on wider ones: each local shape once, at the start, is all there is.
+    """
+    shapes = local_shapes(sparsity, key.locality) if isinstance(key, TableKey) else None
+    num_sets = comb(max_position, sparsity) if shapes is None else len(shapes)
+    if num_sets * vocab_size**sparsity > MAX_KEY_EVALUATIONS:
         raise ValueError(
-            f"inspecting a key on all {sparsity}-sets up to position {max_position} with {vocab_size} tokens needs "
-            f"{size} scores, above the limit of {MAX_KEY_EVALUATIONS}; lower the position or the vocabulary"
+            f"inspecting a key on {num_sets} sets up to position {max_position} with {vocab_size} tokens needs "
+            f"{num_sets * vocab_size**sparsity} scores, above the limit of {MAX_KEY_EVALUATIONS}; use shorter lengths, "
+            "fewer tokens, or a TableKey, which is inspected once a shape"
         )
-    sets = torch.combinations(torch.arange(1, max_position + 1), sparsity)
-    return sets, torch.cartesian_prod(*[torch.arange(vocab_size)] * sparsity).reshape(-1, sparsity)
+    if shapes is None:
+        sets = torch.combinations(torch.arange(1, max_position + 1), sparsity)
+    else:
+        sets = shapes[shapes[:, -1] < max_position] + 1
+    tuples = torch.cartesian_prod(*[torch.arange(vocab_size)] * sparsity).reshape(-1, sparsity)
+    sets_at_once = max(1, _CHUNK_EVALUATIONS // len(tuples))
+    for start in range(0, len(sets), sets_at_once):
+        yield sets[start : start + sets_at_once], tuples
 
 
 def _score_everywhere(key: Key, sets: Int[Tensor, "s k"], tuples: Int[Tensor, "t k"]) -> Float[Tensor, "s t"]:

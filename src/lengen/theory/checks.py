@@ -10,6 +10,7 @@ from time import perf_counter
 
 from lengen.theory import statements
 from lengen.theory.counterexamples import COUNTEREXAMPLES
+from lengen.theory.errata import dead_windows, hidden_path, wide_planted_sets
 from lengen.theory.statements import Outcome
 
 
@@ -115,24 +116,35 @@ CHECKS: list[Check] = [
         "over an exact grid, delta = 0 and delta > 0, the loss stays within the proof's bound",
         statements.theorem_on_grid,
     ),
-    Check("theorem-4.3-long", "Theorem 4.3", "at 64 times the training length too", statements.theorem_far_out),
+    Check(
+        "theorem-4.3-long",
+        "Theorem 4.3",
+        "at 64 times the training length too, with a bound below 1",
+        statements.theorem_far_out,
+    ),
     Check(
         "theorem-4.3-repaired",
         "Theorem 4.3",
-        "the repaired bound holds on the grid and where the printed one fails",
+        "the repaired bound holds on the grid, where the printed one fails, and where it is below 1 and needs T or rho",
         statements.repaired_theorem,
     ),
     Check(
         "erratum-theorem-4.3-scores",
         "Theorem 4.3, Lemma C.1",
         "with scores far apart and delta > 0, the loss exceeds the printed bound",
-        statements.hidden_path_breaks,
+        statements.breaks_theorem(hidden_path),
     ),
     Check(
         "erratum-theorem-4.3-wide",
         "Theorem 4.3, eq. (13)",
         "with planted sets wider than L and delta = 0, the loss exceeds 0",
-        statements.wide_sets_break,
+        statements.breaks_theorem(wide_planted_sets),
+    ),
+    Check(
+        "erratum-theorem-4.3-dead",
+        "Theorem 4.3, footnote 6",
+        "with base windows that have no finite score and delta = 0, the loss exceeds 0",
+        statements.breaks_theorem(dead_windows),
     ),
     Check(
         "lemma-c.1-repaired",
@@ -199,7 +211,7 @@ CHECKS: list[Check] = [
     Check(
         "markov-background",
         "after Def. 3.2",
-        "with a Markov background the loss stays within the bound too",
+        "the theorem needs i.i.d. tokens: with one Markov background and delta = 0, the loss exceeds 0",
         statements.markov_background,
     ),
     Check(

@@ -2,12 +2,13 @@
 
 Tokens: the paper's 1 is 0 here (background) and its 2 is 1 (planted). Every example has k = 2, L_local = 2, background
 that is all 0, planted tokens (1, 1) and the label 1. Where the printed example does not do what it says, the example
-here does, and docs/interpretations.md says what changed.
+here does, and docs/interpretations.md says what changed. Beside them: one instance without i.i.d. background.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 
 import numpy as np
 import torch
@@ -16,9 +17,9 @@ from torch import Tensor
 
 from lengen.theory.assumptions import Finding, check_coverage, check_locality, check_realizability, check_relativity
 from lengen.theory.attention import AttentionClass
-from lengen.theory.ensembles import Iid, PlantedEnsemble, TokenLaw
-from lengen.theory.keys import tabulate_value
-from lengen.theory.position_laws import ListedPositions, PositionLaw
+from lengen.theory.ensembles import Iid, MarkovChain, PlantedEnsemble, TokenLaw
+from lengen.theory.keys import tabulate_key, tabulate_value
+from lengen.theory.position_laws import ListedPositions, PositionLaw, UniformPlacement
 from lengen.theory.risk import LengthGeneralization, length_generalization, training_lengths
 
 LOCALITY = 2
@@ -125,6 +126,28 @@ def without_coverage(max_length: int) -> Counterexample:
     }
     law = ListedPositions(lambda length: _uniform(_pairs(length, 1 if length <= max_length else 2)), 2, first_length=2)
     return _counterexample("coverage", max_length, keys, law, locality=LOCALITY)
+
+
+def without_iid_background() -> tuple[PlantedEnsemble, AttentionClass]:
+    """A background that ages: 0 1 2 3 3 3 …, so that the token 3 shows up past length 4 only. Here k = L_local = 1.
+
+    Planted anywhere: 4, with label 1. One key looks at 4; the other at 3 and 4, where the value is wrong on 3. At L = 4
+    both are always right.
+    """
+    ages = np.eye(5, k=1)
+    ages[3] = ages[4] = np.eye(5)[3]
+    ensemble = PlantedEnsemble(
+        mu=MarkovChain(np.eye(5)[0], ages),
+        position_law=UniformPlacement.contiguous(1),
+        token_law=TokenLaw.uniform([(4,)]),
+        label=lambda planted: np.ones(len(planted)),
+    )
+    keys = {
+        "planted": tabulate_key(lambda s, x: 0.0 if x[0] == 4 else -inf, 1, 1, vocab_size=5),
+        "planted or old": tabulate_key(lambda s, x: 0.0 if x[0] >= 3 else -inf, 1, 1, vocab_size=5),
+    }
+    values = {"is planted": tabulate_value(lambda x: float(x[0] == 4), 1, vocab_size=5)}
+    return ensemble, AttentionClass(keys, values, 1, locality=1)
 
 
 def loss_constant(max_length: int, test_length: int) -> float:

@@ -50,12 +50,13 @@ Coupling = Callable[[int], CoupledPositions]
 
 
 def check_local_coupling(coupling: Coupling, law: PositionLaw, lengths: Iterable[int], locality: int) -> Finding:
-    """Def. 4.1 at each of `lengths`: the marginal, items 1 to 3, and the smallest L_local for which they hold."""
+    """Def. 4.1 at each of `lengths`: ψ: [ℓ] → [ℓ], the marginal, items 1 to 3, and the smallest L_local that holds."""
     widest = 0
     structure_laws: dict[int, dict[Structure, float]] = {}
     for length in lengths:
         drawn = coupling(length)
-        problem = _marginal_problem(drawn, law, length) or _lone_background_problem(drawn)
+        problem = _range_problem(drawn, length) or _marginal_problem(drawn, law, length)
+        problem = problem or _lone_background_problem(drawn)
         if problem:
             return Finding("local coupling", False, Estimate.exactly(inf), f"at length {length}, {problem}")
         coupled = np.take_along_axis(drawn.ids, drawn.sets - 1, axis=1)
@@ -200,6 +201,12 @@ def couple_sequence(
         token = int(sequence[sources[0] - 1]) if sources else int(mu.sample(1, 1, rng)[0, 0])
         coupled.append(((int(rng.integers(1, num_ranks + 1)), token),))
     return coupled
+
+
+def _range_problem(drawn: CoupledPositions, length: int) -> str:
+    if drawn.ids.min() >= 1 and drawn.ids.max() <= length:
+        return ""
+    return f"ids run from {drawn.ids.min()} to {drawn.ids.max()}, outside 1..{length}"
 
 
 def _marginal_problem(drawn: CoupledPositions, law: PositionLaw, length: int) -> str:

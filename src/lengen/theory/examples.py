@@ -1,4 +1,4 @@
-"""Ready-made ensembles and classes: k-gram retrieval, planted parity, noisy markers."""
+"""Ready-made ensembles and classes: k-gram retrieval, planted parity, noisy markers, settings of Theorem 4.3."""
 
 from itertools import product
 from math import inf
@@ -9,7 +9,7 @@ from jaxtyping import Int
 from lengen.theory.attention import AttentionClass, SparseAttention
 from lengen.theory.ensembles import Iid, MarkovChain, PlantedEnsemble, TokenLaw
 from lengen.theory.keys import TableKey, tabulate_key, tabulate_value
-from lengen.theory.position_laws import KGramPositions, UniformPlacement
+from lengen.theory.position_laws import KGramPositions, ListedPositions, UniformPlacement
 from lengen.theory.risk import training_risk
 
 
@@ -132,6 +132,37 @@ def dilution(sparsity: int, locality: int, softness: float, max_length: int) -> 
     keys = {"neighbours": tabulate_key(sees_neighbours, sparsity, locality, vocab_size=3), "edges": edges}
     values = {"nearly right": tabulate_value(nearly_right_on_neighbours, sparsity, vocab_size=3), "right": edge_value}
     return ensemble, AttentionClass(keys, values, sparsity, locality)
+
+
+def stray_marks(noise: float, max_length: int) -> tuple[PlantedEnsemble, AttentionClass]:
+    """`dilution` with equal finite scores (ρ = 2) and η = 1, so that only T makes the repaired bound grow with L̄.
+
+    Planted: (1, 2), always at the start, with label 1; background 0, and a stray mark 3 with probability `noise`. One
+    key looks at the planted pair, where the value is a little off. The other looks two positions past a mark, where
+    the value is right for the planted mark and wrong for stray ones: the longer the sequence, the more of them.
+    """
+
+    def sees_marks(shape: tuple[int, ...], tokens: tuple[int, ...]) -> float:
+        return 0.0 if shape == (0, 2) and tokens[0] in (1, 3) else -inf
+
+    ensemble = PlantedEnsemble(
+        mu=Iid(np.array([1 - noise, 0.0, 0.0, noise])),
+        position_law=ListedPositions(lambda _: (np.array([[1, 2]]), np.ones(1)), 2, first_length=2),
+        token_law=TokenLaw.uniform([(1, 2)]),
+        label=lambda planted: np.ones(len(planted)),
+    )
+    marks = tabulate_key(sees_marks, 2, 2, vocab_size=4)
+    mark_value = tabulate_value(lambda x: float(x[0] == 1 and x[1] != 2), 2, vocab_size=4)
+    delta = 1.05 * training_risk(SparseAttention(marks, mark_value, 2, 2), ensemble, max_length, 2)
+    keys = {
+        "planted pair": tabulate_key(lambda s, x: 0.0 if s == (0, 1) and x == (1, 2) else -inf, 2, 2, vocab_size=4),
+        "marks": marks,
+    }
+    values = {
+        "nearly right": tabulate_value(lambda x: (1 - delta) * (x == (1, 2)), 2, vocab_size=4),
+        "right": mark_value,
+    }
+    return ensemble, AttentionClass(keys, values, 2, locality=2)
 
 
 def _parity_after_marker(planted: Int[np.ndarray, "n k"]) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Propositions 3.2 and B.1: an attention head with a fixed query is 1-sparse functional attention, and conversely.
 
-The converse needs more than the paper says. A head reads both its scores and its outputs off d-dimensional embeddings,
-so a table of scores and a table of outputs come from one head exactly when, up to a constant added to all scores (which
-softmax ignores), they have rank at most d together, and the outputs have rank at most h, the attention dimension.
+The converse needs more than the paper says. A head reads both its scores and its outputs off d-dimensional embeddings.
+So a head computes what a table of scores and a table of outputs do exactly when the outputs have rank at most h, the
+attention dimension, and either they are all the same (then the scores do not matter), or the two tables have rank at
+most d together, up to a constant added to all scores, which softmax ignores.
 
 Shape legend: d embedding dimension, h attention dimension, V vocabulary, B batch, L length.
 """
@@ -52,6 +53,8 @@ def head_from_attention(
 ) -> AttentionHead:
     """A head that equals 1-sparse functional attention with these tables (the second half), where there is one."""
     dim = outputs.shape[1]
+    if bool((outputs == outputs[0]).all()):
+        scores = torch.zeros_like(scores)  # a mean of equal outputs is the same with any weights
     rows, rank = shared_rank(scores, outputs)
     if rank > dim:
         raise ValueError(
@@ -71,9 +74,9 @@ def head_from_attention(
     value_matrix = torch.zeros(attention_dim, dim, dtype=rows.dtype)
     output_matrix = torch.zeros(dim, attention_dim, dtype=rows.dtype)
     value_matrix[:value_rank] = value_right[:value_rank]
-    output_matrix[:, :value_rank] = value_left[:, :value_rank] * value_singular[:value_rank]
+    output_matrix[:, :value_rank] = value_left[:, :value_rank] * value_singular[:value_rank] * _size(outputs)
     key_matrix = torch.zeros(attention_dim, dim, dtype=rows.dtype)
-    key_matrix[0] = coordinates[0]
+    key_matrix[0] = coordinates[0] * _size(_centred(scores))
     query_matrix = torch.zeros(attention_dim, dim, dtype=rows.dtype)
     query_matrix[0, 0] = 1.0
     query = torch.zeros(dim, dtype=rows.dtype)
@@ -82,7 +85,11 @@ def head_from_attention(
 
 
 def shared_rank(scores: Float[Tensor, " V"], outputs: Float[Tensor, "V d"]) -> tuple[Float[Tensor, "rows V"], int]:
-    """The tables [scores + c; outputs^T] with the constant c that gives them the smallest rank, and that rank."""
+    """The tables [scores + c; outputs^T] with the constant c that gives them the smallest rank, and that rank.
+
+    Scores and outputs are each scaled to size 1, so that neither is taken for the rounding of the other.
+    """
+    scores, outputs = _centred(scores) / _size(_centred(scores)), outputs / _size(outputs)
     plain = torch.cat([scores[None], outputs.T])
     span = torch.cat([outputs.T, torch.ones_like(scores)[None]]).T  # [V, d + 1]
     solution = torch.linalg.lstsq(span, scores[:, None], driver="gelsd").solution[:, 0]
@@ -91,13 +98,22 @@ def shared_rank(scores: Float[Tensor, " V"], outputs: Float[Tensor, "V d"]) -> t
 
 
 def distance_from_heads(scores: Float[Tensor, " V"], outputs: Float[Tensor, "V d"]) -> float:
-    """How far (Euclidean) the scores are from those of any head with these outputs, if the outputs have rank d.
+    """How far (Euclidean) the scores are from those of any head with these outputs, if these differ and have rank d.
 
     Such a head's embeddings span exactly the rows of the outputs, and only a constant can be added for free.
     """
     span = torch.cat([outputs.T, torch.ones_like(scores)[None]]).T
     nearest = span @ torch.linalg.lstsq(span, scores[:, None], driver="gelsd").solution
     return float((scores[:, None] - nearest).norm())
+
+
+def _centred(scores: Float[Tensor, " V"]) -> Float[Tensor, " V"]:
+    return scores - scores.mean()
+
+
+def _size(table: Float[Tensor, "*N"]) -> float:
+    """The largest absolute entry; 1 for a table of zeros."""
+    return float(table.abs().max()) or 1.0
 
 
 def _rank(matrix: Float[Tensor, "rows columns"]) -> int:

@@ -120,6 +120,11 @@ def tabulate_value(rule: Callable[[tuple[int, ...]], float], sparsity: int, voca
 
 def encode_tuples(tokens: Int[Tensor, "*N k"], vocab_size: int) -> Int[Tensor, "*N"]:
     """The tuple's place in the order of `itertools.product(range(vocab_size), repeat=k)`."""
+    if tokens.numel():
+        smallest, largest = (int(extreme) for extreme in torch.aminmax(tokens))
+        if smallest < 0 or largest >= vocab_size:  # it would be read as another tuple
+            outside = smallest if smallest < 0 else largest
+            raise ValueError(f"the token {outside} is not in a table of {vocab_size} tokens; use 0 to {vocab_size - 1}")
     return _digits_to_number(tokens, vocab_size)
 
 

@@ -38,8 +38,7 @@ class PositionLaw(ABC):
 
     def table(self, length: int) -> PositionTable:
         """The exact law at `length`."""
-        if length < self.shortest:
-            raise ValueError(f"length={length} is too short for a planted set; use {self.shortest} or more")
+        self.require_length(length)
         sets, probabilities = self._support(length)
         require_distribution(f"the position law at length {length}", probabilities)
         if sets.min() < 1 or sets.max() > length or not (np.diff(sets, axis=1) > 0).all():
@@ -47,6 +46,10 @@ class PositionLaw(ABC):
         distinct, index = np.unique(sets, axis=0, return_inverse=True)
         merged = np.bincount(index.ravel(), weights=probabilities, minlength=len(distinct))
         return PositionTable(distinct[merged > 0], merged[merged > 0])
+
+    def require_length(self, length: int) -> None:
+        if length < self.shortest:
+            raise ValueError(f"length={length} is too short for a planted set; use {self.shortest} or more")
 
     def mass_by_shape(self, length: int) -> dict[tuple[int, ...], Float[np.ndarray, " starts"]]:
         """The law as one array a shape (a set shifted to start at 0), over where the shape starts."""
@@ -93,6 +96,7 @@ class UniformPlacement(PositionLaw):
         return int(self.shapes[self.shape_probabilities > 0, -1].min()) + 1
 
     def mass_by_shape(self, length: int) -> dict[tuple[int, ...], Float[np.ndarray, " starts"]]:
+        self.require_length(length)
         fits = self.shapes[:, -1] < length
         shares = self.shape_probabilities[fits] / self.shape_probabilities[fits].sum()
         places = length - self.shapes[fits, -1]

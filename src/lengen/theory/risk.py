@@ -20,6 +20,8 @@ TIE_TOLERANCE = 1e-13
 """Risks closer than this count as equal. An exact risk is a mean of losses, each off by a few fp64 roundings (about
 1e-16 apiece, as weights are normalised and lie in [0, 1]), so true ties land far inside it."""
 
+_OUTSIDE_TOLERANCE = 1e-6  # a mean of labels in [0, 1] may leave it by rounding: fp32, where scores are learned
+
 Hypothesis = Callable[[Int[Tensor, "B L"]], Float[Tensor, "B d"]]
 
 
@@ -125,4 +127,9 @@ def _losses(
 ) -> Float[np.ndarray, " n"]:
     with torch.no_grad():
         outputs = hypothesis(torch.from_numpy(sequences)).double().numpy()
+    if not (outputs.min() >= -_OUTSIDE_TOLERANCE and outputs.max() <= 1 + _OUTSIDE_TOLERANCE):
+        raise ValueError(
+            f"the hypothesis returns values in [{outputs.min():g}, {outputs.max():g}], outside [0, 1], where "
+            "labels and losses lie; give it a g_1 with values in [0, 1]"
+        )
     return np.asarray(np.abs(outputs - labels).max(axis=1))

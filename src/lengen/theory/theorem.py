@@ -19,7 +19,7 @@ from lengen.theory.assumptions import (
     planted_mass_beyond,
 )
 from lengen.theory.attention import AttentionClass, SparseAttention
-from lengen.theory.ensembles import PlantedEnsemble
+from lengen.theory.ensembles import Iid, PlantedEnsemble
 from lengen.theory.keys import local_shapes
 from lengen.theory.risk import Estimate, length_generalization, training_lengths
 
@@ -32,7 +32,7 @@ class TheoremReport:
     test_length: int
     findings: tuple[Finding, ...]
     conditions: dict[str, bool]
-    """L ≥ 4 L_local and L_local | L̄ − L."""
+    """What the theorem asks besides its assumptions: i.i.d. background (Def. 3.2) and the lengths' conditions."""
     delta: float
     eta_train: float
     eta_test: float
@@ -52,7 +52,7 @@ class TheoremReport:
     @property
     def constant(self) -> float:
         """bound / headline: the constant that the theorem's O(·) hides."""
-        return self.bound / self.headline_bound if self.headline_bound > 0 else 1.0
+        return self.bound / self.headline_bound if 0 < self.headline_bound < inf else 1.0
 
     @property
     def slack(self) -> float:
@@ -93,22 +93,20 @@ def check_theorem(
 ) -> TheoremReport:
     """Check Theorem 4.3 at L = `max_length` and L̄ = `test_length` for a class with a stated locality.
 
-    δ is the smallest that holds at the training lengths and at L̄, the only lengths whose loss enters the proof.
+    Keys are inspected at all positions up to L̄, since an error past L is what the theorem excludes. δ is the smallest
+    that holds at the training lengths and at L̄, the only lengths whose loss enters the proof.
     """
     locality = attention_class.locality
     if locality is None:
         raise ValueError("Theorem 4.3 needs a local class; give the AttentionClass its locality")
+    if locality < 1:
+        raise ValueError(f"L_local={locality} makes blocks without positions; state L_local=1 or more (L_local >= k)")
     if test_length <= max_length:
         raise ValueError(f"L_bar={test_length} is not longer than L={max_length}; nothing to generalize to")
-    span = min(test_length, max_length + locality + 1)  # every shape, and a shift past L; a local key has no more
-    findings = [
-        check_locality(attention_class, ensemble.vocab_size, span, locality),
-        check_relativity(attention_class, ensemble.vocab_size, span),
-    ]
-    if not findings[0].holds:
-        raise ValueError(
-            f"the class states locality={locality}, but {findings[0].witness}; state {findings[0].constant.value:g}"
-        )
+    local = check_locality(attention_class, ensemble.vocab_size, test_length, locality)
+    if not local.holds:  # the losses below would leave out its wider sets
+        raise ValueError(f"the class states locality={locality}, but {local.witness}; state {local.constant.value:g}")
+    relative = check_relativity(attention_class, ensemble.vocab_size, test_length)
     outcome = length_generalization(attention_class, ensemble, max_length, test_length, samples, seed)
     lengths = [*training_lengths(max_length, ensemble.sparsity), test_length]
     realizability = check_realizability(attention_class, ensemble, lengths, 1.0, samples, seed)
@@ -119,21 +117,25 @@ def check_theorem(
     delta = realizability.constant.value
     eta_train = max(coverage[max_length].constant.value, coverage[max_length - locality].constant.value)
     eta_test = coverage[test_length].constant.value
+    conditions = {
+        "i.i.d. background": isinstance(ensemble.mu, Iid),
+        "L_local >= k": locality >= ensemble.sparsity,
+        "L >= 4 L_local": max_length >= 4 * locality,
+        "L_local divides L_bar - L": (test_length - max_length) % locality == 0,
+    }
     minimisers = [attention_class.hypotheses()[name] for name in outcome.minimisers]
+    repaired = repaired_bound(ensemble, minimisers, max_length, test_length, locality, eta_test, delta)
     return TheoremReport(
         max_length=max_length,
         test_length=test_length,
-        findings=(*findings, realizability, *coverage.values()),
-        conditions={
-            "L >= 4 L_local": max_length >= 4 * locality,
-            "L_local divides L_bar - L": (test_length - max_length) % locality == 0,
-        },
+        findings=(local, relative, realizability, *coverage.values()),
+        conditions=conditions,
         delta=delta,
         eta_train=eta_train,
         eta_test=eta_test,
         headline_bound=_times(eta_train * eta_test * max_length * test_length**2, delta),
         bound=_times(proof_factor(max_length, test_length, locality, eta_train, eta_test), delta),
-        repaired_bound=repaired_bound(ensemble, minimisers, max_length, test_length, locality, eta_test, delta),
+        repaired_bound=repaired if relative.holds and all(conditions.values()) else inf,
         measured=outcome.worst,
     )
 
@@ -144,7 +146,7 @@ def proof_factor(max_length: int, test_length: int, locality: int, eta_train: fl
     Eq. (12) is (7) plus (11): Lδ (1 + 6 η_L T) for T = t_0 + t_1 + 2 appended blocks; eq. (13) and the sum over the
     T + 1 splits of T into t_0 and t_1 + 2 multiply this by η_L̄ (T + 1).
     """
-    blocks = _appended_blocks(max_length, test_length, locality)
+    blocks = appended_blocks(max_length, test_length, locality)
     return eta_test * (blocks + 1) * max_length * (1 + 6 * eta_train * blocks)
 
 
@@ -157,21 +159,27 @@ def repaired_bound(
     eta_test: float,
     delta: float,
 ) -> float:
-    """A bound on the loss at L̄ that has a proof (docs/theory.md): β + η_L̄ n_L δ (T + 1)(1 + 4 (1 + ρ) T).
+    """A bound on the loss at L̄ that has a proof (docs/theory.md): β + δ times `repaired_factor`.
 
-    n_L is the number of training lengths and T of appended blocks; β is the mass of planted sets wider than L_local;
-    ρ bounds the weight that a block can add at a seam by the weight already there. It is infinite where a minimiser
-    can meet a sequence with no finite score (footnote 6).
+    β is the mass of planted sets wider than L_local. The bound is infinite where a minimiser can meet a base window
+    with no finite score (footnote 6). Its proof needs the theorem's other hypotheses as well.
     """
     base = max_length - 2 * locality
-    if base < ensemble.sparsity or any(dead_mass(h, ensemble, base) > 0 for h in minimisers):
+    if base < ensemble.position_law.shortest or any(dead_mass(h, ensemble, base) > 0 for h in minimisers):
         return inf
-    blocks = _appended_blocks(max_length, test_length, locality)
     num_lengths = len(training_lengths(max_length, ensemble.sparsity))
+    blocks = appended_blocks(max_length, test_length, locality)
     seam = max(seam_ratio(h, locality, ensemble.vocab_size) for h in minimisers)
     beyond = planted_mass_beyond(ensemble.position_law, test_length, locality)
-    factor = eta_test * num_lengths * (blocks + 1) * (1 + 4 * (1 + seam) * blocks)
-    return beyond + _times(factor, delta)
+    return beyond + _times(repaired_factor(eta_test, num_lengths, blocks, seam), delta)
+
+
+def repaired_factor(eta_test: float, num_lengths: int, blocks: int, seam: float) -> float:
+    """η_L̄ n_L (T + 1)(1 + 4 (1 + ρ) T) for n_L training lengths, T appended blocks and the seam ratio ρ.
+
+    ρ bounds the weight that a block can add at a seam by the weight already there.
+    """
+    return eta_test * num_lengths * (blocks + 1) * (1 + 4 * (1 + seam) * blocks)
 
 
 def seam_ratio(hypothesis: SparseAttention, locality: int, vocab_size: int) -> float:
@@ -184,10 +192,10 @@ def seam_ratio(hypothesis: SparseAttention, locality: int, vocab_size: int) -> f
     return float(locality * torch.exp(scores.amax(dim=1) - smallest).sum())
 
 
-def _appended_blocks(max_length: int, test_length: int, locality: int) -> int:
+def appended_blocks(max_length: int, test_length: int, locality: int) -> int:
     """T: blocks of L_local positions around the L − 2 L_local positions of the base (rounded up)."""
     return -(-(test_length - max_length) // locality) + 2
 
 
 def _times(factor: float, delta: float) -> float:
-    return 0.0 if delta == 0 else factor * delta  # an infinite η with δ = 0 bounds the loss by 0, not by NaN
+    return inf if factor == inf else factor * delta  # without coverage, a δ of 0 bounds nothing
