@@ -122,8 +122,9 @@ def _analyze(args: argparse.Namespace) -> int:
     from rich.progress import Progress
 
     from lengen import __version__
-    from lengen.context.analysis import analyze, check_fits
+    from lengen.context.analysis import analyze
     from lengen.context.loading import load_model
+    from lengen.context.probe import check_method
     from lengen.context.selection import curve_points
     from lengen.context.sources import Sources
     from lengen.context.summary import summarize
@@ -135,8 +136,8 @@ def _analyze(args: argparse.Namespace) -> int:
     prepare_torch(args.threads)
     loaded = load_model(args.model)
     selector = loaded if args.select_with is None else load_model(args.select_with)
-    for model in (loaded.model, selector.model):
-        check_fits(model, window)
+    for model in dict.fromkeys((loaded.model, selector.model)):
+        check_method(model, window)
     tokens = encode(loaded.tokenizer, text)
     if selector is not loaded and encode(selector.tokenizer, text) != tokens:
         raise ValueError(

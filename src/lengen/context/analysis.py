@@ -46,14 +46,6 @@ def analyze(
         yield len(done) + first + len(part)
 
 
-def check_fits(model: CausalModel, window: Window) -> None:
-    if model.max_tokens is not None and model.max_tokens < window.num_inputs:
-        raise ValueError(
-            f"the model {model.name} reads {model.max_tokens} tokens at most, and --long {window.long} needs "
-            f"{window.num_inputs}; use --long {model.max_tokens + 1} or less"
-        )
-
-
 def _rows_done(rows_file: Path, settings: ContextSettings, provenance: dict[str, str]) -> set[int]:
     if not rows_file.exists():
         start_analysis(rows_file, settings, provenance)
