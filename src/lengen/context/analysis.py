@@ -32,10 +32,11 @@ def analyze(
     settings: ContextSettings,
     max_batch_tokens: int,
     rows_file: Path,
+    digests: dict[str, str],
     provenance: dict[str, str],
 ) -> Iterator[int]:
     """Append a row for each example that has none yet; yields how many there are, as they come."""
-    done = _rows_done(rows_file, settings, provenance)
+    done = _rows_done(rows_file, settings, digests, provenance)
     yield len(done)
     missing = [example for example in range(settings.num_examples) if example not in done]
     for first in range(0, len(missing), EXAMPLES_AT_ONCE):
@@ -46,9 +47,11 @@ def analyze(
         yield len(done) + first + len(part)
 
 
-def _rows_done(rows_file: Path, settings: ContextSettings, provenance: dict[str, str]) -> set[int]:
+def _rows_done(
+    rows_file: Path, settings: ContextSettings, digests: dict[str, str], provenance: dict[str, str]
+) -> set[int]:
     if not rows_file.exists():
-        start_analysis(rows_file, settings, provenance)
+        start_analysis(rows_file, settings, digests, provenance)
         return set()
     analysis = read_analysis(rows_file)
     for name, value in vars(settings).items():
@@ -57,6 +60,14 @@ def _rows_done(rows_file: Path, settings: ContextSettings, provenance: dict[str,
                 f"{rows_file.parent} holds an analysis with {name}={before}, and this one has {name}={value}; "
                 "choose another --out"
             )
+    for name, digest in digests.items():
+        if analysis.digests.get(name, digest) != digest:  # analyses of earlier versions have none to compare
+            other = {
+                "model": f"another model named {settings.model} (its weights differ)",
+                "select_with": f"another selecting model named {settings.select_with} (its weights differ)",
+                "tokens": "the same text cut into other tokens (the tokenizer differs)",
+            }[name]
+            raise ValueError(f"{rows_file.parent} holds an analysis of {other}; choose another --out")
     return {row.example for row in analysis.rows}
 
 
