@@ -86,7 +86,7 @@ def _rows_of(
     everything = frozenset(range(window.num_far))
     complete = [(row, everything) for row in range(len(numbers))]
     losses_with_all = subset_losses(selector, examples, window, complete, max_batch_tokens)
-    attended = most_attended(selector, examples, window)
+    attended = most_attended(selector, examples, window, max_batch_tokens)
     orders = [  # by example, then in the order of ORDERS
         {
             "influence": by_influence(losses_without[row]),
