@@ -87,7 +87,7 @@ def prepare(
     overwrite: bool = False,
     say: Callable[[str], None] = lambda message: None,
 ) -> PackedCorpus:
-    """Write the corpus to `out`: whole, or nothing. `documents` is read more than once."""
+    """Write the corpus to `out`: whole, or nothing. `documents` is read again for bounds and for a tokenizer."""
     check_out(out, overwrite)
     if split_of is None:
         split_of = Splitter.of(cleaned(documents()))
