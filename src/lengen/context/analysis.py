@@ -51,7 +51,7 @@ def _rows_done(
     rows_file: Path, settings: ContextSettings, digests: dict[str, str], provenance: dict[str, str]
 ) -> set[int]:
     if not rows_file.exists():
-        start_analysis(rows_file, settings, digests, provenance)
+        start_analysis(rows_file, settings, provenance, digests)
         return set()
     analysis = read_analysis(rows_file)
     for name, value in vars(settings).items():

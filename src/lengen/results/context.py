@@ -96,9 +96,11 @@ def rows_file_of(path: Path) -> Path:
     return path / "rows.jsonl" if path.is_dir() else path
 
 
-def start_analysis(path: Path, settings: ContextSettings, digests: dict[str, str], provenance: dict[str, Any]) -> None:
+def start_analysis(
+    path: Path, settings: ContextSettings, provenance: dict[str, Any], digests: dict[str, str] | None = None
+) -> None:
     """Write the first line."""
-    record = {"settings": asdict(settings), "digests": digests, "provenance": provenance}
+    record = {"settings": asdict(settings), "digests": digests or {}, "provenance": provenance}
     write_atomically(path, (json.dumps(record) + "\n").encode())
 
 
