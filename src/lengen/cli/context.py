@@ -104,7 +104,13 @@ def _analyze(args: argparse.Namespace) -> int:
     from lengen.context.window import Window
     from lengen.results import RunFolder
 
-    for flag, least in (("num_influential", 1), ("num_examples", 2), ("max_batch_tokens", 1), ("threads", 1)):
+    for flag, least in (
+        ("num_influential", 1),
+        ("num_examples", 2),
+        ("num_greedy", 0),
+        ("max_batch_tokens", 1),
+        ("threads", 1),
+    ):
         if getattr(args, flag) < least:
             raise ValueError(f"--{flag.replace('_', '-')} {getattr(args, flag)} is too few; use at least {least}")
     window = Window(args.short, args.long)
@@ -122,8 +128,10 @@ def _analyze(args: argparse.Namespace) -> int:
     from rich.progress import Progress
 
     from lengen import __version__
-    from lengen.context.analysis import analyze, check_fits
+    from lengen.context.analysis import analyze
+    from lengen.context.identity import tokens_digest, weights_digest
     from lengen.context.loading import load_model
+    from lengen.context.probe import check_method
     from lengen.context.selection import curve_points
     from lengen.context.sources import Sources
     from lengen.context.summary import summarize
@@ -135,8 +143,8 @@ def _analyze(args: argparse.Namespace) -> int:
     prepare_torch(args.threads)
     loaded = load_model(args.model)
     selector = loaded if args.select_with is None else load_model(args.select_with)
-    for model in (loaded.model, selector.model):
-        check_fits(model, window)
+    for model in dict.fromkeys((loaded.model, selector.model)):
+        check_method(model, window)
     tokens = encode(loaded.tokenizer, text)
     if selector is not loaded and encode(selector.tokenizer, text) != tokens:
         raise ValueError(
@@ -157,6 +165,11 @@ def _analyze(args: argparse.Namespace) -> int:
         curve_points(window.num_far, args.num_influential, args.full_curve),
         args.seed,
     )
+    digests = {
+        "model": weights_digest(loaded.model.module),
+        "select_with": weights_digest(selector.model.module),
+        "tokens": tokens_digest(tokens),
+    }
     RunFolder(args.out).create()
     rows_file = args.out / "rows.jsonl"
     provenance = {"version": __version__, "commit": source_commit() or "", "torch": torch.__version__}
@@ -164,7 +177,7 @@ def _analyze(args: argparse.Namespace) -> int:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("examples", total=args.num_examples)
         for num_done in analyze(
-            loaded.model, selector.model, examples, settings, args.max_batch_tokens, rows_file, provenance
+            loaded.model, selector.model, examples, settings, args.max_batch_tokens, rows_file, digests, provenance
         ):
             progress.update(task, completed=num_done)
             Sources(str(args.model.resolve()), str(args.text.resolve())).write(args.out)
@@ -194,7 +207,7 @@ def _show(args: argparse.Namespace) -> int:
     if args.html is not None and args.html.exists() and not args.overwrite:
         raise ValueError(f"{args.html} exists already; choose another --html or add --overwrite")
     row = by_number[args.example]
-    pieces = pieces_of(analysis.settings, row, args.folder, args.model, args.text)
+    pieces = pieces_of(analysis, row, args.folder, args.model, args.text)
     if args.html is None:
         print_pieces(analysis.settings, row, pieces)
     else:

@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     prepare.add_argument("--vocab-size", type=int, default=8192, metavar="V", help="of a trained BPE (default 8192)")
     prepare.add_argument("--out", type=Path, required=True, metavar="DIR", help="the prepared corpus")
-    prepare.add_argument("--overwrite", action="store_true", help="replace DIR")
+    prepare.add_argument("--overwrite", action="store_true", help="replace the corpus in DIR")
     prepare.add_argument(
         "--cache", type=Path, metavar="DIR", help="of packages; default $LENGEN_CACHE or ~/.cache/lengen"
     )
@@ -61,13 +61,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _prepare(args: argparse.Namespace) -> int:
     from lengen.language.fetch import cache_folder
-    from lengen.language.prepare import prepare
+    from lengen.language.prepare import OWN_SPLITS, check_out, prepare
     from lengen.language.tokenizer import check_vocab_size, load_tokenizer
 
     cache = cache_folder(args.cache)
     documents, name, licences = _source(args, cache)
-    if args.out.exists() and not args.overwrite:
-        raise ValueError(f"{args.out} exists already; replace it with --overwrite or choose another --out")
+    check_out(args.out, args.overwrite)
     if args.tokenizer is None:
         check_vocab_size(args.vocab_size)
     tokenizer = load_tokenizer(args.tokenizer, cache) if args.tokenizer is not None else None
@@ -79,6 +78,7 @@ def _prepare(args: argparse.Namespace) -> int:
         args.out,
         tokenizer=tokenizer,
         vocab_size=args.vocab_size,
+        split_of=OWN_SPLITS if args.name == "c4" and not args.files else None,
         licences=licences,
         overwrite=args.overwrite,
         say=lambda message: print(f"[{name}] {message}", file=sys.stderr, flush=True),
@@ -103,7 +103,7 @@ def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterabl
         if args.num_documents is None or args.num_documents < 1:
             raise ValueError("c4 has 365 million documents; say how many with --num-documents, e.g. 100000")
         paths = find_files(args.files) if args.files else []
-        return lambda: c4_documents(args.num_documents, paths), "c4", {"c4": "ODC-BY"}
+        return lambda: c4_documents(args.num_documents, paths, args.text_field), "c4", {"c4": "ODC-BY"}
     if (args.name is None) == (args.files is None):
         raise ValueError("which corpus? give either a NAME (see `lengen corpus list`) or --files")
     if args.files is not None:

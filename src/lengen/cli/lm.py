@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lengen.language.packed import PackedCorpus
 
 TAKES_OVERRIDES = True
+BOTH_PHASES = ("base", "rotary_fraction")  # of the encoder: what a model is made with; interpolation may come later
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -122,13 +123,16 @@ def resolve_config(args: argparse.Namespace, corpus: "PackedCorpus") -> Language
         raise ValueError("nothing to train: give a --preset (see `lengen lm presets`) or --resume")
     if "task" in args.overrides:
         raise ValueError("--task.* has no meaning for text; drop it")
+    encoder = args.overrides.get("encoder", {})
+    in_both = {name: text for name, text in encoder.items() if name in BOTH_PHASES}
+    first_scheme = replace(config.first_scheme, encoder=replace_fields("encoder", config.first_scheme.encoder, in_both))
     scheme = replace(
         config.scheme,
         assigner=replace_fields("assigner", config.scheme.assigner, args.overrides.get("assigner", {})),
-        encoder=replace_fields("encoder", config.scheme.encoder, args.overrides.get("encoder", {})),
+        encoder=replace_fields("encoder", config.scheme.encoder, encoder),
     )
     model = replace_fields("model", config.model, args.overrides.get("model", {}))
-    return replace(config, scheme=scheme, model=model, **run_flags(args, LanguageConfig))
+    return replace(config, first_scheme=first_scheme, scheme=scheme, model=model, **run_flags(args, LanguageConfig))
 
 
 def estimate(config: LanguageConfig) -> str:
@@ -162,7 +166,9 @@ def _evaluate(args: argparse.Namespace) -> int:
     for folder in map(RunFolder, args.runs):
         config = config_from_dict(folder.read_run()["config"])
         encoder = replace_fields("encoder", config.scheme.encoder, args.overrides.get("encoder", {}))
-        rows = evaluate_run(folder, request, args.corpus, encoder)
+        rows = evaluate_run(
+            folder, request, args.corpus, encoder, say=lambda message: print(message, file=sys.stderr, flush=True)
+        )
         append_perplexity_rows(args.out, rows)
         records = []
         for row in rows:

@@ -32,10 +32,11 @@ def analyze(
     settings: ContextSettings,
     max_batch_tokens: int,
     rows_file: Path,
+    digests: dict[str, str],
     provenance: dict[str, str],
 ) -> Iterator[int]:
     """Append a row for each example that has none yet; yields how many there are, as they come."""
-    done = _rows_done(rows_file, settings, provenance)
+    done = _rows_done(rows_file, settings, digests, provenance)
     yield len(done)
     missing = [example for example in range(settings.num_examples) if example not in done]
     for first in range(0, len(missing), EXAMPLES_AT_ONCE):
@@ -46,17 +47,11 @@ def analyze(
         yield len(done) + first + len(part)
 
 
-def check_fits(model: CausalModel, window: Window) -> None:
-    if model.max_tokens is not None and model.max_tokens < window.num_inputs:
-        raise ValueError(
-            f"the model {model.name} reads {model.max_tokens} tokens at most, and --long {window.long} needs "
-            f"{window.num_inputs}; use --long {model.max_tokens + 1} or less"
-        )
-
-
-def _rows_done(rows_file: Path, settings: ContextSettings, provenance: dict[str, str]) -> set[int]:
+def _rows_done(
+    rows_file: Path, settings: ContextSettings, digests: dict[str, str], provenance: dict[str, str]
+) -> set[int]:
     if not rows_file.exists():
-        start_analysis(rows_file, settings, provenance)
+        start_analysis(rows_file, settings, provenance, digests)
         return set()
     analysis = read_analysis(rows_file)
     for name, value in vars(settings).items():
@@ -65,6 +60,14 @@ def _rows_done(rows_file: Path, settings: ContextSettings, provenance: dict[str,
                 f"{rows_file.parent} holds an analysis with {name}={before}, and this one has {name}={value}; "
                 "choose another --out"
             )
+    for name, digest in digests.items():
+        if analysis.digests.get(name, digest) != digest:  # analyses of earlier versions have none to compare
+            other = {
+                "model": f"another model named {settings.model} (its weights differ)",
+                "select_with": f"another selecting model named {settings.select_with} (its weights differ)",
+                "tokens": "the same text cut into other tokens (the tokenizer differs)",
+            }[name]
+            raise ValueError(f"{rows_file.parent} holds an analysis of {other}; choose another --out")
     return {row.example for row in analysis.rows}
 
 
@@ -83,7 +86,7 @@ def _rows_of(
     everything = frozenset(range(window.num_far))
     complete = [(row, everything) for row in range(len(numbers))]
     losses_with_all = subset_losses(selector, examples, window, complete, max_batch_tokens)
-    attended = most_attended(selector, examples, window)
+    attended = most_attended(selector, examples, window, max_batch_tokens)
     orders = [  # by example, then in the order of ORDERS
         {
             "influence": by_influence(losses_without[row]),

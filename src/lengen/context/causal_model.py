@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Prefix(NamedTuple):
@@ -36,6 +36,11 @@ class CausalModel(ABC):
     vocab_size: int
     max_tokens: int | None  # what it can read at most; None: any number
     first_position_id: int
+
+    @property
+    @abstractmethod
+    def module(self) -> nn.Module:
+        """What holds the weights."""
 
     def position_ids(self, num_tokens: int) -> Int[Tensor, " T"]:
         """The ids of an undisturbed input."""

@@ -2,7 +2,7 @@
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from lengen.context.causal_model import CausalModel, Prefix
 from lengen.model.cache import KVCache
@@ -15,7 +15,11 @@ class DecoderModel(CausalModel):
     def __init__(self, decoder: Decoder, name: str) -> None:
         self.decoder, self.name = decoder.eval(), name
         self.vocab_size = decoder.embedding.num_embeddings
-        self.max_tokens = decoder.scheme.num_ids - 1
+        self.max_tokens = decoder.scheme.num_ids - 1 if decoder.scheme.encoder.has_table else None
+
+    @property
+    def module(self) -> nn.Module:
+        return self.decoder
 
     @torch.inference_mode()
     def read(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Prefix:

@@ -22,6 +22,14 @@ def leave_one_out(
     max_batch_tokens: int = DEFAULT_MAX_BATCH_TOKENS,
 ) -> Float[Tensor, "E F"]:
     """For each example and far token: the loss without that token."""
+    at_once = max(1, max_batch_tokens // window.num_inputs)
+    return torch.cat([_leave_one_out(model, part, window, max_batch_tokens) for part in torch.split(examples, at_once)])
+
+
+def _leave_one_out(
+    model: CausalModel, examples: Int[Tensor, "E L"], window: Window, max_batch_tokens: int
+) -> Float[Tensor, "E F"]:
+    """For examples of which one batch can read all."""
     inputs, targets = examples[:, :-1], examples[:, -1]
     num_examples, num_inputs = inputs.shape
     position_ids = model.position_ids(num_inputs)

@@ -8,8 +8,9 @@ import torch
 from safetensors import SafetensorError
 
 from lengen.context.causal_model import CausalModel
+from lengen.results import RunFolder
 
-EXTRA_HINT = "install it with `pip install 'lengen[language]'`"
+EXTRA_HINT = "install it with `pip install -e '.[language]'` in lengen's folder"
 
 
 class LoadedModel(NamedTuple):
@@ -35,7 +36,8 @@ def load_model(path: Path) -> LoadedModel:
 def load_tokenizer(path: Path) -> Any:
     """The tokenizer alone, to show text without loading weights."""
     if (path / "run.json").is_file():
-        return _load_own(path).tokenizer
+        trained = importlib.import_module("lengen.language.trained")  # it needs extras that other models do not
+        return trained.run_tokenizer(RunFolder(path))
     if not (path / "config.json").is_file() and path.suffix != ".gguf":
         raise ValueError(
             f"{path} is no model: give a Hugging Face folder (config.json), a .gguf file, or a run of `lengen lm train`"
@@ -62,11 +64,11 @@ def _load_own(path: Path) -> LoadedModel:
 
 
 def _checked(loaded: LoadedModel) -> LoadedModel:
-    num_tokens = loaded.tokenizer.get_vocab_size()
-    if num_tokens > loaded.model.vocab_size:
+    largest = max(loaded.tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
+    if largest >= loaded.model.vocab_size:
         raise ValueError(
-            f"the tokenizer of {loaded.model.name} has {num_tokens} tokens and the model {loaded.model.vocab_size}; "
-            "give the model its own tokenizer"
+            f"the tokenizer of {loaded.model.name} has tokens up to {largest} and the model ends at "
+            f"{loaded.model.vocab_size - 1}; give the model its own tokenizer"
         )
     return loaded
 

@@ -1,5 +1,6 @@
 """Orders in which far tokens are unmasked: by influence, and the baselines that give "sparse" its meaning."""
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -22,10 +23,13 @@ def most_recent(num_far: int) -> list[int]:
     return list(range(num_far - 1, -1, -1))
 
 
-def most_attended(model: CausalModel, examples: Int[Tensor, "E L"], window: Window) -> list[list[int]]:
+def most_attended(
+    model: CausalModel, examples: Int[Tensor, "E L"], window: Window, max_batch_tokens: int
+) -> list[list[int]]:
     """By the attention of the last input slot in a pass over the whole context."""
-    inputs = examples[:, :-1]
-    attention = model.last_attention(inputs, model.position_ids(window.num_inputs).expand(inputs.shape))
+    position_ids = model.position_ids(window.num_inputs)
+    parts = torch.split(examples[:, :-1], max(1, max_batch_tokens // window.num_inputs))
+    attention = torch.cat([model.last_attention(inputs, position_ids.expand(inputs.shape)) for inputs in parts])
     return attention[:, : window.num_far].argsort(dim=1, descending=True, stable=True).tolist()
 
 

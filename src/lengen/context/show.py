@@ -5,11 +5,12 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
+from lengen.context.identity import tokens_digest
 from lengen.context.loading import load_tokenizer
 from lengen.context.sources import Sources
 from lengen.context.text import Text as SourceText
 from lengen.context.text import read_text
-from lengen.results.context import ContextRow, ContextSettings
+from lengen.results.context import Analysis, ContextRow, ContextSettings
 
 
 @dataclass(frozen=True)
@@ -22,22 +23,21 @@ class Piece:
     rank: int | None  # 1: the most influential; None: not among those unmasked
 
 
-def pieces_of(
-    settings: ContextSettings, row: ContextRow, folder: Path, model: Path | None, text: Path | None
-) -> list[Piece]:
+def pieces_of(analysis: Analysis, row: ContextRow, folder: Path, model: Path | None, text: Path | None) -> list[Piece]:
     """Read the text again: rows hold places, not words."""
+    settings = analysis.settings
     if model is None or text is None:
         sources = Sources.read(folder)
         model, text = model or Path(sources.model), text or Path(sources.text)
     source = read_text(text)
     if source.sha256 != settings.text_sha256:
         raise ValueError(f"{text} is not the text that was analysed (its checksum differs); give the right --text")
-    content, offsets = _characters_of(settings, row, source, load_tokenizer(model))
+    content, offsets = _characters_of(analysis, row, source, load_tokenizer(model))
     pieces = []
     shown_to = offsets[0][0]
-    for index, (start, end) in enumerate(offsets):
-        # Tokens that share a character (bytes of one letter) show it once.
-        characters, shown_to = content[max(start, shown_to) : end], max(end, shown_to)
+    for index, (_, end) in enumerate(offsets):
+        # From where the last one ended: some tokenizers count no space to a token, and bytes of one letter share it.
+        characters, shown_to = content[shown_to:end], max(end, shown_to)
         is_far = index < settings.num_far
         part: Literal["far", "recent", "predicted"] = (
             "far" if is_far else "predicted" if index == settings.long - 1 else "recent"
@@ -48,16 +48,19 @@ def pieces_of(
 
 
 def _characters_of(
-    settings: ContextSettings, row: ContextRow, source: SourceText, tokenizer: Any
+    analysis: Analysis, row: ContextRow, source: SourceText, tokenizer: Any
 ) -> tuple[str, list[tuple[int, int]]]:
     """The document that holds the example, and where in it each of the example's tokens is."""
+    encodings = tokenizer.encode_batch(list(source.documents), add_special_tokens=False)
+    found = tokens_digest([encoding.ids for encoding in encodings])
+    if analysis.digests.get("tokens", found) != found:
+        raise ValueError(f"{source.name} has other tokens than when it was analysed; give the --model of the analysis")
     num_before = 0
-    for content in source.documents:
-        offsets = tokenizer.encode(content, add_special_tokens=False).offsets
-        if row.start < num_before + len(offsets):
+    for content, encoding in zip(source.documents, encodings, strict=True):
+        if row.start < num_before + len(encoding):
             first = row.start - num_before
-            return content, offsets[first : first + settings.long]
-        num_before += len(offsets)
+            return content, encoding.offsets[first : first + analysis.settings.long]
+        num_before += len(encoding)
     raise ValueError(f"{source.name} has fewer tokens than when it was analysed; give the --model of the analysis")
 
 

@@ -3,36 +3,37 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from lengen.language.documents import Document, Split
 from lengen.language.extra import language_module
+from lengen.language.files import read_files
 
 C4_NAME = "allenai/c4"
 # C4's own validation set is cut in two, so that a test set is left that nothing was tuned on.
 VALIDATION_IN_TEST = 2  # every second document
 
 
-def c4_documents(num_documents: int, files: Sequence[Path] = ()) -> Iterator[Document]:
+def c4_documents(num_documents: int, files: Sequence[Path] = (), text_field: str = "text") -> Iterator[Document]:
     """The first `num_documents` of C4's English training set, then a hundredth as many of its validation set.
 
     With `files`, local json.gz files of C4's schema instead (their split is drawn from the text).
     """
-    datasets = language_module("datasets")
     if files:
-        stream = _stream(datasets, "json", "train", data_files=[str(path) for path in files])
-        yield from (Document(record["text"]) for record in islice(stream, num_documents))
+        yield from islice(read_files(files, text_field), num_documents)
         return
-    for record in islice(_stream(datasets, C4_NAME, "train", name="en"), num_documents):
+    datasets = language_module("datasets")
+    for record in islice(_stream(datasets, "train"), num_documents):
         yield Document(record["text"], "train")
     num_held_out = max(num_documents // 100, 100)
-    for index, record in enumerate(islice(_stream(datasets, C4_NAME, "validation", name="en"), num_held_out)):
+    for index, record in enumerate(islice(_stream(datasets, "validation"), num_held_out)):
         split: Split = "test" if index % VALIDATION_IN_TEST else "valid"
         yield Document(record["text"], split)
 
 
-def _stream(datasets: object, path: str, split: str, **options: object) -> Iterator[dict[str, str]]:
+def _stream(datasets: Any, split: str) -> Iterator[dict[str, str]]:
     try:
-        yield from datasets.load_dataset(path, split=split, streaming=True, **options)  # type: ignore[attr-defined]
+        yield from datasets.load_dataset(C4_NAME, name="en", split=split, streaming=True)
     except (ConnectionError, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"cannot stream {path} ({reason}); check the network, or give local files") from error
+        raise ValueError(f"cannot stream {C4_NAME} ({reason}); check the network, or give local files") from error

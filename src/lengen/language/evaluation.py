@@ -6,7 +6,7 @@ baseline* of Sec. 5.3. The paper's own average, over all positions of a window, 
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -20,13 +20,14 @@ from torch.nn.functional import cross_entropy
 
 from lengen.language.config import LanguageConfig
 from lengen.language.documents import Split
-from lengen.language.packed import TOKENIZER_FILE, PackedCorpus, TokenFile
-from lengen.language.presets import LANGUAGE_PRESETS, SCALES
-from lengen.language.targets import choose_targets, context_windows, digest_of, document_windows
-from lengen.language.trained import load_language_run
+from lengen.language.held_out import trained_on
+from lengen.language.packed import PackedCorpus, TokenFile
+from lengen.language.presets import LANGUAGE_PRESETS, LONG, SCALES, SHORT
+from lengen.language.targets import Target, choose_targets, context_windows, digest_of, document_windows
+from lengen.language.trained import load_language_run, tokenizer_file
 from lengen.language.training import text_batch, view_through
 from lengen.model.decoder import Decoder
-from lengen.positions.scheme import EncoderSettings
+from lengen.positions.scheme import EncoderSettings, Rope
 from lengen.results import RunFolder
 from lengen.results.perplexity import Measure, PerplexityRow
 from lengen.seeding import rng_for
@@ -72,17 +73,14 @@ def token_losses(
 
 
 def measure(
-    decoder: Decoder, tokens: TokenFile, request: Request
+    decoder: Decoder, tokens: TokenFile, groups: list[list[Target]], lengths: tuple[int, ...]
 ) -> Iterator[tuple[Measure, int, list[float], list[int]]]:
     """(measure, length, loss by document, targets by document) for each length, both measures."""
-    longest = max(request.lengths)
-    groups = choose_targets(tokens, longest, request.num_documents, request.targets_per_document, request.seed)
+    longest = max(lengths)
     counts = [len(group) for group in groups]
     flat = [target for group in groups for target in group]
     console = Console(stderr=True)
-    for length in track(
-        request.lengths, "evaluating", console=console, transient=True, disable=not console.is_terminal
-    ):
+    for length in track(lengths, "evaluating", console=console, transient=True, disable=not console.is_terminal):
         losses = token_losses(decoder, context_windows(tokens, flat, length), 1)[:, 0].double()
         yield "same-targets", length, [float(part.sum()) for part in torch.split(losses, counts)], counts
         sums, numbers = [], []
@@ -94,22 +92,33 @@ def measure(
 
 
 def evaluate_run(
-    folder: RunFolder, request: Request, corpus_folder: Path | None, encoder: EncoderSettings | None = None
+    folder: RunFolder,
+    request: Request,
+    corpus_folder: Path | None,
+    encoder: EncoderSettings | None = None,
+    say: Callable[[str], None] = lambda message: None,
 ) -> list[PerplexityRow]:
     """Rows of one run; `encoder` sees the ids in another way than in training (interpolation)."""
     config, decoder, progress = load_language_run(folder)
     record = folder.read_run()
-    corpus = PackedCorpus.open(corpus_folder or Path(record["corpus_folder"]))
+    own_folder = Path(record["corpus_folder"])
+    corpus = PackedCorpus.open(corpus_folder or own_folder)
     check_tokenizer(folder, corpus)
     tokens = corpus.split(request.split)
     overrides = {}
     if encoder is not None and encoder != config.scheme.encoder:
+        check_interpolation(config, encoder)
         trained = asdict(config.scheme.encoder)
         overrides = {f"encoder.{name}": value for name, value in asdict(encoder).items() if value != trained[name]}
         view_through(decoder, replace(config.scheme, encoder=encoder))
     preset, scale = preset_of(config)
     groups = choose_targets(
-        tokens, max(request.lengths), request.num_documents, request.targets_per_document, request.seed
+        tokens,
+        max(request.lengths),
+        request.num_documents,
+        request.targets_per_document,
+        request.seed,
+        trained_on(config, own_folder, corpus, tokens, say),
     )
     return [
         PerplexityRow(
@@ -131,7 +140,7 @@ def evaluate_run(
             losses=[round(value, 4) for value in losses],
             counts=counts,
         )
-        for name, length, losses, counts in measure(decoder, tokens, request)
+        for name, length, losses, counts in measure(decoder, tokens, groups, request.lengths)
     ]
 
 
@@ -144,10 +153,26 @@ def preset_of(config: LanguageConfig) -> tuple[str, str]:
     return "custom", ""
 
 
-def check_tokenizer(folder: RunFolder, corpus: PackedCorpus) -> None:
-    content = (folder.path / TOKENIZER_FILE).read_bytes()
-    if hashlib.sha256(content).hexdigest() != corpus.manifest["tokenizer_sha256"]:
+def check_interpolation(config: LanguageConfig, encoder: EncoderSettings) -> None:
+    """A row is labelled by its interpolation, so it has to be one."""
+    if not isinstance(encoder, Rope) or encoder.interpolation == "none":
+        return
+    if encoder.factor == 1:
         raise ValueError(
-            f"{corpus.folder} has another tokenizer than {folder.path}; prepare it with "
-            f"--tokenizer {folder.path / TOKENIZER_FILE}"
+            f"--encoder.interpolation {encoder.interpolation} changes nothing with factor=1; "
+            f"add --encoder.factor {LONG / SHORT:g}"
+        )
+    largest = config.scheme.assigner.max_position_id
+    if encoder.interpolation == "yarn" and encoder.trained_max_id > largest:
+        raise ValueError(
+            f"YaRN with trained_max_id={encoder.trained_max_id} is for a model trained on so many ids, and this one "
+            f"saw {largest} at most; add --encoder.trained_max_id {config.context}"
+        )
+
+
+def check_tokenizer(folder: RunFolder, corpus: PackedCorpus) -> None:
+    path = tokenizer_file(folder)
+    if hashlib.sha256(path.read_bytes()).hexdigest() != corpus.manifest["tokenizer_sha256"]:
+        raise ValueError(
+            f"{corpus.folder} has another tokenizer than {folder.path}; prepare it with --tokenizer {path}"
         )

@@ -9,4 +9,6 @@ def language_module(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise ValueError(f"this needs {package}, which is not installed; pip install 'lengen[language]'") from error
+        raise ValueError(
+            f"this needs {package}, which is not installed; in lengen's folder, pip install -e '.[language]'"
+        ) from error

@@ -18,7 +18,9 @@ def find_files(patterns: Sequence[str]) -> list[Path]:
     found: list[Path] = []
     for pattern in patterns:
         path = Path(pattern)
-        if path.is_dir():
+        if path.is_file():
+            matches = [path]  # whatever its name: "a[1].txt" is a file here, not a pattern
+        elif path.is_dir():
             matches = sorted(file for file in path.rglob("*") if file.is_file() and _suffix(file) in SUFFIXES)
         else:
             matches = sorted(Path(match) for match in glob.glob(pattern, recursive=True))
@@ -46,26 +48,36 @@ def _suffix(path: Path) -> str:
     return suffixes[-1].lower() if suffixes else ""
 
 
-def _text_of(path: Path) -> str:
+def _lines_of(path: Path) -> Iterator[bytes]:
+    """Cut at \\n alone: inside a text, JSON allows other characters that end lines (U+2028, U+0085)."""
     try:
-        content = path.read_bytes()
-        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not UTF-8 (byte {error.start}); convert it, e.g. `iconv -f latin1 -t utf-8`"
-        ) from error
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield from file
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} is truncated or damaged ({error}); restore it") from error
     except OSError as error:
         raise ValueError(f"cannot read {path} ({error.strerror}); check the path") from error
 
 
+def _text_of(path: Path) -> str:
+    try:
+        return b"".join(_lines_of(path)).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8 (byte {error.start}); convert it, e.g. `iconv -f latin1 -t utf-8`"
+        ) from error
+
+
 def _json_lines(path: Path, text_field: str) -> Iterator[Document]:
-    for number, line in enumerate(_text_of(path).splitlines(), 1):
+    for number, line in enumerate(_lines_of(path), 1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"line {number} of {path} is not UTF-8; convert it, e.g. `iconv -f latin1 -t utf-8`"
+            ) from error
         except json.JSONDecodeError as error:
             raise ValueError(f"line {number} of {path} is no JSON ({error.msg}); repair it") from error
         if not isinstance(record, dict) or not isinstance(record.get(text_field), str):
@@ -85,6 +97,11 @@ def _parquet(path: Path, text_field: str) -> Iterator[Document]:
                 )
             for batch in file.iter_batches(batch_size=1024, columns=[text_field]):
                 for text in batch.column(0).to_pylist():
+                    if text is not None and not isinstance(text, str):
+                        raise ValueError(
+                            f"the column {text_field!r} of {path} holds no text but {text!r:.40}; "
+                            "name another with --text-field"
+                        )
                     yield Document(text or "")
     except (arrow_error, OSError) as error:
         raise ValueError(f"{path} is no whole parquet file ({str(error).splitlines()[0]}); restore it") from error

@@ -23,6 +23,7 @@ FORMAT = "lengen-corpus-1"
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 MANIFEST = "corpus.json"
 TOKENIZER_FILE = "tokenizer.json"
+FILES = {MANIFEST, TOKENIZER_FILE, *(f"{split}.{kind}" for split in SPLITS for kind in ("tokens", "starts"))}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lengen.language.documents import Document, Split
-from lengen.language.packed import MANIFEST, SPLITS, TOKENIZER_FILE, PackedCorpus, SplitStamp, manifest_of
+from lengen.language.packed import FILES, MANIFEST, SPLITS, TOKENIZER_FILE, PackedCorpus, SplitStamp, manifest_of
 from lengen.language.tokenizer import end_of_text_id, train_bpe
 
 HELD_OUT = {"valid": 0.01, "test": 0.02}  # shares of the documents of a corpus without splits of its own
@@ -44,6 +44,9 @@ class Splitter:
         return "test" if place < self.test_below else "valid" if place < self.valid_below else "train"
 
 
+OWN_SPLITS = Splitter(0.0, 0.0)  # of documents that all have one; they need not be read to find bounds
+
+
 def _place(document: Document) -> float:
     """A number in [0, 1) that follows from the text."""
     return int.from_bytes(hashlib.sha256(document.text.encode()).digest()[:8], "big") / 2**64
@@ -57,6 +60,21 @@ def cleaned(documents: Iterable[Document]) -> Iterator[Document]:
             yield Document(text, document.split)
 
 
+def check_out(out: Path, overwrite: bool) -> None:
+    """Only a corpus may be replaced, and only if nothing else is in its folder."""
+    if not out.exists():
+        return
+    if not overwrite:
+        raise ValueError(f"{out} exists already; replace it with --overwrite or choose another --out")
+    if not (out / MANIFEST).is_file():
+        raise ValueError(f"{out} is no prepared corpus, so --overwrite leaves it alone; choose another --out")
+    others = sorted({path.name for path in out.iterdir()} - FILES)
+    if others:
+        raise ValueError(
+            f"{out} holds more than a corpus ({others[0]}), so --overwrite leaves it alone; choose another --out"
+        )
+
+
 def prepare(
     name: str,
     documents: Callable[[], Iterable[Document]],
@@ -64,20 +82,22 @@ def prepare(
     *,
     tokenizer: Any = None,
     vocab_size: int = 8192,
+    split_of: Splitter | None = None,
     licences: dict[str, str],
     overwrite: bool = False,
     say: Callable[[str], None] = lambda message: None,
 ) -> PackedCorpus:
-    """Write the corpus to `out`: whole, or nothing. `documents` is read more than once."""
-    if out.exists() and not overwrite:
-        raise ValueError(f"{out} exists already; replace it with --overwrite or choose another --out")
-    split_of = Splitter.of(cleaned(documents()))
+    """Write the corpus to `out`: whole, or nothing. `documents` is read again for bounds and for a tokenizer."""
+    check_out(out, overwrite)
+    if split_of is None:
+        split_of = Splitter.of(cleaned(documents()))
     if tokenizer is None:
         say(f"training a BPE of {vocab_size} tokens")
         tokenizer = train_bpe((d.text for d in cleaned(documents()) if split_of(d) == "train"), vocab_size)
     tokenizer.encode_special_tokens = True  # "</s>" in a text is five characters, not the end of it
     tokenizer.no_truncation()
-    size = tokenizer.get_vocab_size()
+    tokenizer.no_padding()
+    size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1  # ids may have gaps
     dtype = "uint16" if size <= 1 << 16 else "uint32"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -17,13 +17,23 @@ class Target:
 
 
 def choose_targets(
-    tokens: TokenFile, longest: int, num_documents: int, per_document: int, seed: int
+    tokens: TokenFile,
+    longest: int,
+    num_documents: int,
+    per_document: int,
+    seed: int,
+    left_out: frozenset[int] = frozenset(),
 ) -> list[list[Target]]:
     """For each chosen document some of the tokens that have `longest` others of the same document before them."""
     sizes = np.diff(tokens.starts) - 1
     able = np.flatnonzero(sizes > longest)
     if not len(able):
         raise ValueError(f"no document of this split has more than {longest} tokens; use shorter --lengths")
+    able = np.setdiff1d(able, np.array(sorted(left_out), dtype=able.dtype))
+    if not len(able):
+        raise ValueError(
+            f"every document of this split with more than {longest} tokens was trained on; use another --corpus"
+        )
     chosen = np.sort(rng_for(seed, "documents").permutation(able)[:num_documents])
     targets = []
     for document in chosen.tolist():

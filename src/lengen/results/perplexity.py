@@ -11,6 +11,7 @@ from lengen.results.store import append_jsonl, read_jsonl
 # positions of windows of `length` tokens, as the paper averages.
 Measure = Literal["same-targets", "all-positions"]
 TABLE1 = "table1.jsonl"
+USUAL = {"encoder.factor": 2.0, "encoder.trained_max_id": 64}  # L̄ / L and L of Sec. 5.3: a label need not say it
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,16 @@ class PerplexityRow:
     @property
     def label(self) -> str:
         """The arm in words: a preset, with what differs from training."""
-        return "+".join([self.preset, *(str(value) for value in self.overrides.values() if isinstance(value, str))])
+        return "+".join(
+            [
+                self.preset,
+                *(
+                    value if isinstance(value, str) else f"{name.rpartition('.')[2]}={value:g}"
+                    for name, value in self.overrides.items()
+                    if USUAL.get(name) != value
+                ),
+            ]
+        )
 
 
 def append_perplexity_rows(path: Path, rows: list[PerplexityRow]) -> None:
