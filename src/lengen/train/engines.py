@@ -126,7 +126,9 @@ class RayCluster(Engine):
         try:
             import ray
         except ImportError as error:
-            raise ValueError("--engine ray needs Ray, which is not installed; pip install 'lengen[ray]'") from error
+            raise ValueError(
+                "--engine ray needs Ray, which is not installed; pip install -e '.[ray]' in lengen's folder"
+            ) from error
         self._ray = ray
         size = (
             {"address": address} if address else {"address": "local", "num_cpus": workers, "include_dashboard": False}
