@@ -103,7 +103,7 @@ def test_a_dry_run_trains_nothing(tmp_path, capsys):
 def test_ray_is_an_extra(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
     assert main(["reproduce", "fig2", "--engine", "ray", "--out", str(tmp_path / "new")]) == 2
-    assert "needs Ray, which is not installed; pip install 'lengen[ray]'" in capsys.readouterr().err
+    assert "needs Ray, which is not installed; pip install -e '.[ray]' in lengen's folder" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 
