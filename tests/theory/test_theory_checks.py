@@ -57,7 +57,7 @@ def test_the_repaired_bound_needs_its_factors(monkeypatch):
     whole = theorem.repaired_factor
     monkeypatch.setattr(theorem, "repaired_factor", lambda eta, lengths, blocks, seam: whole(eta, lengths, 0, seam))
     assert not statements.repaired_theorem().holds
-    monkeypatch.setattr(theorem, "repaired_factor", lambda eta, lengths, blocks, seam: whole(eta, lengths, blocks, 0))
+    monkeypatch.setattr(theorem, "repaired_factor", lambda eta, lengths, blocks, seam: whole(eta, lengths, blocks, 0.0))
     assert not statements.repaired_theorem().holds
 
 
