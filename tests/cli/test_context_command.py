@@ -212,6 +212,7 @@ def test_figures_need_no_torch(analysis, tmp_path):
 
 
 def failure(capsys, *flags: str) -> str:
+    capsys.readouterr()  # what making the models has printed
     assert main(["context", *flags]) == 2
     error = capsys.readouterr().err.strip()
     assert len(error.splitlines()) == 1, error
