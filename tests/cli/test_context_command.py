@@ -24,7 +24,6 @@ from lengen.context.show import pieces_of
 from lengen.context.text import read_text
 from lengen.results.context import ORDERS, read_analysis
 
-EXCERPT = Path(__file__).parents[1] / "language" / "tiny_shakespeare.txt"
 WORDS = [f"word{number}" for number in range(40)]
 SMALL = ["--short", "6", "--long", "16", "--num-influential", "3", "--num-greedy", "2"]
 
@@ -354,13 +353,10 @@ def test_no_analysis(tmp_path, capsys):
 
 
 @pytest.fixture(scope="module")
-def language(tmp_path_factory) -> Path:
+def language(plays, tmp_path_factory) -> Path:
     """A prepared corpus and a run that was trained on it for a second."""
     folder = tmp_path_factory.mktemp("language")
-    speeches = EXCERPT.read_text(encoding="utf-8").split("\n\n")
-    records = [json.dumps({"text": "\n\n".join(speeches[i : i + 12])}) for i in range(0, len(speeches), 12)]
-    (folder / "plays.jsonl").write_text("\n".join(records))
-    prepare = ["--files", str(folder / "plays.jsonl"), "--vocab-size", "400", "--out", str(folder / "corpus")]
+    prepare = ["--files", str(plays), "--vocab-size", "400", "--out", str(folder / "corpus")]
     assert main(["corpus", "prepare", *prepare]) == 0
     train = ["--scale", "smoke", "--corpus", str(folder / "corpus"), "--out", str(folder / "h_short")]
     assert main(["lm", "train", "--preset", "short", *train]) == 0

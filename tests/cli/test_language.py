@@ -7,15 +7,11 @@ import pytest
 
 from lengen.cli import main
 
-EXCERPT = Path(__file__).parents[1] / "language" / "tiny_shakespeare.txt"
-
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(plays, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("language-cli")
-    speeches = EXCERPT.read_text(encoding="utf-8").split("\n\n")
-    lines = [json.dumps({"text": "\n\n".join(speeches[i : i + 12])}) for i in range(0, len(speeches), 12)]
-    (folder / "plays.jsonl").write_text("\n".join(lines))
+    (folder / "plays.jsonl").write_bytes(plays.read_bytes())
     assert main(prepare(folder, "corpus")) == 0
     assert main(train(folder, "short", "run")) == 0
     return folder

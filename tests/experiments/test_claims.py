@@ -45,6 +45,42 @@ def test_incomplete_runs_do_not_count():
     assert depth3.judge({"fig3a": kept}).num_seeds == 2
 
 
+def halved(rows):
+    """Every run stopped in the middle of its evaluation: what it has of each claim is not enough."""
+    return {figure: [row for row in entries if row.row.length in (50, 60)] for figure, entries in rows.items()}
+
+
+def test_runs_that_stopped_in_their_evaluation_are_no_data():
+    rows = halved(made_up_rows(as_the_paper_has_it))
+    judged = {claim.name: claim.judge(rows).verdict for claim in CLAIMS}
+    collapse = {name for name in judged if "collapses" in name}  # length 50 is all that these look at
+    assert {name for name, verdict in judged.items() if verdict != "no-data"} == collapse
+
+
+@pytest.mark.parametrize("lost", ["within", "k_test = 4", "k_test = 16"])
+def test_a_run_that_lacks_a_part_is_left_out(lost):
+    """Of one seed alone; the others are judged."""
+    name, is_lost = {
+        "within": ("smaller-jumps-go-further", lambda row: row.length == 10),
+        "k_test = 4": ("sparse-parity-declines-with-k", lambda row: row.overrides.get("task.k_test") == 4),
+        "k_test = 16": ("sparse-parity-collapses-above-k-train", lambda row: row.overrides.get("task.k_test") == 16),
+    }[lost]
+    whole = made_up_rows(as_the_paper_has_it)
+    rows = {
+        figure: [entry for entry in entries if entry.train_seed != 1 or not is_lost(entry.row)]
+        for figure, entries in whole.items()
+    }
+    judged = named(name).judge(rows)
+    assert (judged.verdict, judged.num_seeds) == ("reproduced", named(name).judge(whole).num_seeds - 1)
+
+
+def test_no_common_seed_is_no_data():
+    rows = made_up_rows(as_the_paper_has_it)
+    kept = {"sharp2-jump1": 0, "sharp2-jump2": 1}
+    rows["sharp2"] = [entry for entry in rows["sharp2"] if kept.get(entry.preset) == entry.train_seed]
+    assert named("sharpening-helps-parity").judge(rows).verdict == "no-data"
+
+
 def test_a_wrong_order_of_jumps_is_only_partly():
     def swapped(preset, length, k_test, seed):
         return as_the_paper_has_it(

@@ -166,8 +166,8 @@ def _analyze(args: argparse.Namespace) -> int:
         args.seed,
     )
     digests = {
-        "model": weights_digest(loaded.model.module),
-        "select_with": weights_digest(selector.model.module),
+        "model": (digest := weights_digest(loaded.model.module)),
+        "select_with": digest if selector is loaded else weights_digest(selector.model.module),
         "tokens": tokens_digest(tokens),
     }
     RunFolder(args.out).create()

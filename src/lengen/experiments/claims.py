@@ -72,9 +72,11 @@ def larger_k_collapses(curriculum: bool) -> Callable[[Rows], Judgement]:
             preset = sparse_preset(k_train, curriculum)
             larger = [rates(rows, preset, [50], [k_test]) for k_test in K_TESTS if k_test > k_train]
             for seed, learned in rates(rows, preset, [50], [k_train]).items():
+                if not all(seed in above for above in larger):
+                    continue
                 num_runs += 1
                 if learned >= LEARNED:
-                    drops.append((seed, learned - fmean(max(above[seed], CHANCE) for above in larger if seed in above)))
+                    drops.append((seed, learned - fmean(max(above[seed], CHANCE) for above in larger)))
         if not num_runs:
             return NO_DATA
         note = f"{len(drops)} of {num_runs} runs have learned k_test = K_train"
@@ -93,6 +95,8 @@ def large_k_train_declines(curriculum: bool) -> Callable[[Rows], Judgement]:
             preset = sparse_preset(k_train, curriculum)
             few, many = rates(rows, preset, [500], [4]), rates(rows, preset, [500], [k_train])
             for seed, learned in rates(rows, preset, [50], [k_train]).items():
+                if seed not in few or seed not in many:
+                    continue
                 at_50.append(learned)
                 if learned >= LEARNED:
                     declines.append((seed, few[seed] - many[seed]))
@@ -133,11 +137,12 @@ def smaller_jumps_go_further(rows: Rows) -> Judgement:
     for jump in JUMPS:
         within = rates(rows, f"fig2-jump{jump}", PARITY_WITHIN)
         beyond = rates(rows, f"fig2-jump{jump}", PARITY_BEYOND)
-        if not beyond:
+        whole = within.keys() & beyond.keys()
+        if not whole:
             return NO_DATA
-        arms.append([beyond[seed] for seed in beyond if within[seed] >= NEAR_PERFECT])
+        arms.append([beyond[seed] for seed in sorted(whole) if within[seed] >= NEAR_PERFECT])
         mean = f"{fmean(arms[-1]):.2f}" if arms[-1] else "–"
-        told.append(f"jump {jump} {mean} ({len(arms[-1])} of {len(beyond)})")
+        told.append(f"jump {jump} {mean} ({len(arms[-1])} of {len(whole)})")
     note = "means beyond training, of runs that are near-perfect within: " + ", ".join(told)
     if not all(arms):
         return _not_learned(note)

@@ -81,7 +81,7 @@ def by_threshold(values: Sequence[float], full: float, partial: float, note: str
 
 def above_zero(values: Sequence[float], note: str = "") -> Judgement:
     """Reproduced where the whole interval of the mean lies above 0; partly where only the mean does."""
-    return _above_zero(student_t(values), len(values), note)
+    return _above_zero(student_t(values), len(values), note) if values else NO_DATA
 
 
 def significantly_above(left: Sequence[float], right: Sequence[float], note: str = "") -> Judgement:

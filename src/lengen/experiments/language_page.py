@@ -27,8 +27,8 @@ def language_section(rows: Sequence[PerplexityRow]) -> str:
     for corpus in dict.fromkeys(row.corpus for row in rows):
         for measure, heading in HEADINGS.items():
             chosen = [row for row in rows if (row.corpus, row.measure) == (corpus, measure)]
-            for targets in dict.fromkeys(row.targets for row in chosen) if measure == "same-targets" else [None]:
-                lines.append(_table(f"{corpus}: {heading}", [row for row in chosen if targets in (None, row.targets)]))
+            for targets in dict.fromkeys(row.targets for row in chosen):
+                lines.append(_table(f"{corpus}: {heading}", [row for row in chosen if row.targets == targets]))
     lines.append(verdicts(((claim.statement, claim.judge(rows)) for claim in LANGUAGE_CLAIMS), decimals=3))
     hours = sum({row.run: row.wall_seconds for row in rows}.values()) / 3600
     lines.append(
