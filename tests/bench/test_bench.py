@@ -1,4 +1,4 @@
-"""Benchmarks: rows, the table of the README made from them, the peer's data, and the command line."""
+"""Benchmarks: rows, the tables made from them, the peer's data, and the command line."""
 
 import json
 from dataclasses import replace
@@ -12,7 +12,7 @@ from lengen.bench.length_curve import generated_curve, one_pass_curve, rope_conf
 from lengen.bench.peer import IGNORED, padded_batches
 from lengen.bench.row import BenchRow, Spread, read_rows, write_rows
 from lengen.bench.sparse_attention import log_log_slope
-from lengen.bench.table import SPEED_TABLE, markdown_table
+from lengen.bench.table import SPEED_PROMISES, SPEED_TABLE, markdown_table, promises_table
 from lengen.bench.timing import compare
 from lengen.bench.training_step import steps_of
 from lengen.cli import main
@@ -24,18 +24,34 @@ ROOT = Path(__file__).parents[2]
 ROW = BenchRow.of("startup", "lengen --help", "1 s", Spread(0.5, 0.4, 0.6), target=1.0, bound="at most")
 
 
-def test_the_readme_shows_the_rows():
-    text = (ROOT / "README.md").read_text()
+PAGES = {"README.md": (SPEED_PROMISES, promises_table), "docs/performance.md": (SPEED_TABLE, markdown_table)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_show_the_rows(page):
+    block, table = PAGES[page]
+    text = (ROOT / page).read_text()
     rows = read_rows(ROOT / "results" / "bench", BENCHMARKS)
     assert {row.name for row in rows} == set(BENCHMARKS)
-    assert SPEED_TABLE.within(text, markdown_table(rows), "README.md") == text
+    assert block.within(text, table(rows), page) == text
 
 
-def test_the_readme_check_can_fail():
-    text = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("page", PAGES)
+def test_the_check_of_pages_can_fail(page):
+    block, table = PAGES[page]
+    text = (ROOT / page).read_text()
     rows = read_rows(ROOT / "results" / "bench", BENCHMARKS)
-    other = markdown_table([replace(rows[0], ratio=rows[0].ratio + 1), *rows[1:]])
-    assert SPEED_TABLE.within(text, other, "README.md") != text
+    assert block.within(text, table([replace(rows[0], ratio=rows[0].ratio + 1), *rows[1:]]), page) != text
+
+
+def test_a_promise_is_told_with_its_range_and_what_meets_it():
+    settings = [("a", 3.0), ("a", 2.5), ("b", 1.5)]
+    rows = [BenchRow.of("n", setting, "p", Spread(ratio, 1.0, 4.0), target=2.0) for setting, ratio in settings]
+    free = BenchRow.of("n", "c", "p", Spread(9.0, 9.0, 9.0))
+    _, _, line = promises_table([*rows, free]).splitlines()
+    assert line == "| n | 2 settings | p | 1.5–3 | ≥ 2 | **2 of 3** |"
+    assert promises_table(rows[:2]).splitlines()[2] == "| n | a | p | 2.5–3 | ≥ 2 | all 2 |"
+    assert promises_table(rows[:1]).splitlines()[2] == "| n | a | p | 3 | ≥ 2 | yes |"
 
 
 @pytest.mark.parametrize(
@@ -106,6 +122,10 @@ def test_the_command_writes_rows_and_prints_them(tmp_path, capsys, monkeypatch):
     assert main(["bench", "--from-rows", "--out", str(tmp_path), "--page", str(page)]) == 0
     assert "lengen --help" in capsys.readouterr().out
     assert "| startup | lengen --help | 1 s | 1 | 0.5 | 0.4–0.6 | ≤ 1 | yes |" in page.read_text()
+    page.write_text("nothing")
+    assert main(["bench", "--from-rows", "--out", str(tmp_path), "--page", str(page)]) == 2
+    assert "has no place for the speed table" in capsys.readouterr().err
+    assert page.read_text() == "nothing"
 
 
 def test_an_unknown_benchmark_is_one_sentence(capsys):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lengen.bench import BENCHMARKS, benchmark_named
 from lengen.bench.row import BenchRow, read_rows, write_rows
-from lengen.bench.table import HEADINGS, SPEED_TABLE, cells_of, markdown_table
+from lengen.bench.table import HEADINGS, cells_of, write_tables
 from lengen.cli.listing import add_json_flag
 
 DEFAULT_OUT = Path("results/bench")
@@ -31,7 +31,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--from-rows", action="store_true", help="measure nothing: show the rows that are in --out")
     parser.add_argument(
-        "--page", type=Path, metavar="FILE", help="write all rows of --out into this page's speed table"
+        "--page",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write all rows of --out into this page's table; may be given again",
     )
     add_json_flag(parser)
 
@@ -44,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
         print(_line(HEADINGS))
     for row in read_rows(args.out, names) if args.from_rows else _measured(names, args.out):
         print(json.dumps(row.to_dict()) if args.json else _line(cells_of(row)), flush=True)
-    if args.page is not None:
-        SPEED_TABLE.write(args.page, markdown_table(read_rows(args.out, BENCHMARKS)))
+    for page in args.page:
+        write_tables(page, read_rows(args.out, BENCHMARKS))
     return 0
 
 
