@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo       set up, train PPC and its baseline side by side, draw the figure (about 6 minutes)"
+	@echo "make demo       set up, train PPC and its baseline side by side, draw the figure (about 4 minutes)"
 	@echo "make test       set up, run the default tests (under 10 minutes on 2 cores)"
 	@echo "make test-slow  the tests that train for minutes"
 	@echo "make bench      every claim about speed as a ratio to a peer, and the tables of them (under 20 minutes)"

@@ -362,6 +362,25 @@ def test_every_command_has_help_with_an_example(capsys, command):
     assert f"lengen {command}" in out or "lengen train --preset" in out
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        f"{command} {name}"
+        for command, names in {
+            "corpus": ("list", "prepare"),
+            "lm": ("train", "evaluate", "presets"),
+            "context": ("analyze", "show", "figure"),
+            "theory": ("list", "check", "plot"),
+        }.items()
+        for name in names
+    ],
+)
+def test_so_has_every_command_within_one(capsys, names):
+    code, out, _ = run(capsys, *names.split(), "--help")
+    assert code == 0
+    assert f"example:\n  lengen {names}" in out
+
+
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_save_and_resume_continues(tmp_path, start_lengen, number, expected):
     folder = RunFolder(tmp_path / "run")

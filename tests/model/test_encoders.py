@@ -5,7 +5,14 @@ import math
 import pytest
 import torch
 
-from lengen.positions.encode import AlibiEncoder, FireEncoder, RopeEncoder, rope_frequencies
+from lengen.positions.encode import (
+    AlibiEncoder,
+    FireEncoder,
+    LearnedAbsoluteEncoder,
+    PositionEncoder,
+    RopeEncoder,
+    rope_frequencies,
+)
 from lengen.positions.scheme import Fire, Rope
 
 IDS = torch.tensor([[0, 3, 3, 9, 1], [5, 6, 40, 2, 200]])  # repeated, skipping, out of order
@@ -62,3 +69,16 @@ def test_interpolation_slows_what_it_should():
     assert yarn[0] == plain[0]  # turns 81 times within 512 ids: kept
     assert yarn[-1].item() == pytest.approx(plain[-1].item() / 4)  # never turns once: interpolated
     assert torch.all(yarn <= plain)
+
+
+def test_an_encoder_that_embeds_ids_says_so_by_itself():
+    """Otherwise the decoder would take equal tokens at different ids for one input."""
+
+    class Mine(PositionEncoder):
+        def embed(self, hidden, ids):
+            return hidden + ids[..., None]
+
+    assert Mine().adds_ids_to_input
+    assert LearnedAbsoluteEncoder(num_ids=8, width=4).adds_ids_to_input
+    assert not PositionEncoder().adds_ids_to_input
+    assert not RopeEncoder(Rope(), head_size=8).adds_ids_to_input

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 from lengen.cli.listing import add_json_flag
+from lengen.cli.subcommands import add_subcommand
 
 _EXAMPLES = """examples:
   lengen context analyze --model models/smollm2 --text speeches.txt --out analyses/speeches
@@ -21,20 +22,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     commands = parser.add_subparsers(dest="context_command", metavar="COMMAND", required=True)
     _configure_analyze(
-        commands.add_parser(
+        add_subcommand(
+            commands,
             "analyze",
-            help="measure leave-one-out influence and the losses of Sec. 5.3",
-            description="Measure, for examples of a text, how much a few influential far tokens recover of what all of "
-            "them give. An interrupted analysis goes on where it was when the command is given again.",
-            epilog="example:\n  lengen context analyze --model MODEL --text FILE --num-examples 100 --out DIR --json",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            "measure leave-one-out influence and the losses of Sec. 5.3",
+            "lengen context analyze --model MODEL --text FILE --num-examples 100 --out DIR --json",
+            "Measure, for examples of a text, how much a few influential far tokens recover of what all of them\n"
+            "give. An interrupted analysis goes on where it was when the command is given again.",
         )
     )
-    show = commands.add_parser(
+    show = add_subcommand(
+        commands,
         "show",
-        help="the text of one example with its influential tokens highlighted",
-        epilog="example:\n  lengen context show DIR --example 3 --html example3.html",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "the text of one example with its influential tokens highlighted",
+        "lengen context show DIR --example 3 --html example3.html",
     )
     show.add_argument("folder", type=Path, metavar="DIR", help="the --out of an analysis")
     show.add_argument("--example", type=int, default=0, metavar="N", help="which one (default 0, the first)")
@@ -43,12 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--text", type=Path, metavar="FILE", help="where the text is now, if it was moved")
     show.add_argument("--overwrite", action="store_true", help="replace a page that is there")
 
-    figure = commands.add_parser(
+    figure = add_subcommand(
+        commands,
         "figure",
-        help="draw Figures 4 and 6 and the curves from rows; no torch needed",
-        description="A row for each analysis: a scatter like Figures 4 and 6, the random control, loss against k.",
-        epilog="example:\n  lengen context figure results/cpu/context/*.jsonl --out context.png",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "draw Figures 4 and 6 and the curves from rows; no torch needed",
+        "lengen context figure results/cpu/context/*.jsonl --out context.png",
+        "A row for each analysis: a scatter like Figures 4 and 6, the random control, loss against k.",
     )
     figure.add_argument(
         "analyses", nargs="*", type=Path, metavar="DIR", help="analyses: folders, or their files of rows"

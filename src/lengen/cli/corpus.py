@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lengen.cli.listing import add_json_flag, print_records
+from lengen.cli.subcommands import add_subcommand
 
 if TYPE_CHECKING:
     from lengen.language.documents import Document
@@ -26,9 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  lengen corpus prepare c4 --num-documents 100000 --tokenizer llama-2 --out corpora/c4"
     )
     actions = parser.add_subparsers(dest="action", metavar="{list,prepare}", required=True)
-    listing = actions.add_parser("list", help="the corpora known by name")
-    add_json_flag(listing)
-    prepare = actions.add_parser("prepare", help="fetch or read, split, tokenize and pack a corpus", allow_abbrev=False)
+    add_json_flag(add_subcommand(actions, "list", "the corpora known by name", "lengen corpus list --json"))
+    prepare = add_subcommand(
+        actions,
+        "prepare",
+        "fetch or read, split, tokenize and pack a corpus",
+        "lengen corpus prepare english --out corpora/english",
+    )
     prepare.add_argument("name", nargs="?", metavar="NAME", help="see `lengen corpus list`; or c4")
     prepare.add_argument("--files", nargs="+", metavar="PATH", help="your own: .txt, .jsonl, .parquet, folders, globs")
     prepare.add_argument("--text-field", default="text", metavar="NAME", help="of JSON and parquet (default text)")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.overrides import add_run_flags, parse_lengths, replace_fields, run_flags
+from lengen.cli.subcommands import add_subcommand
 from lengen.cli.training_flags import add_training_flags, set_up_torch
 from lengen.language.config import LanguageConfig
 from lengen.language.presets import LANGUAGE_PRESETS
@@ -35,9 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  torchrun --nproc-per-node 8 -m lengen lm train --preset short --scale paper --sharding full ..."
     )
     actions = parser.add_subparsers(dest="action", metavar="{train,evaluate,presets}", required=True)
-    _configure_train(actions.add_parser("train", help="train a model", allow_abbrev=False))
-    _configure_evaluate(actions.add_parser("evaluate", help="perplexity by context length", allow_abbrev=False))
-    add_json_flag(actions.add_parser("presets", help="the arms"))
+    train = "lengen lm train --preset short --scale cpu --corpus corpora/english --out runs/short"
+    _configure_train(add_subcommand(actions, "train", "train a model", train))
+    evaluate = "lengen lm evaluate runs/short --lengths 64,128 --out rows.jsonl"
+    _configure_evaluate(add_subcommand(actions, "evaluate", "perplexity by context length", evaluate))
+    add_json_flag(add_subcommand(actions, "presets", "the arms", "lengen lm presets"))
 
 
 def _configure_train(parser: argparse.ArgumentParser) -> None:

@@ -59,6 +59,8 @@ def workload_named(preset: str, scale: str) -> Workload:
     from lengen.experiments.presets import PRESETS, preset_config
 
     if preset in LANGUAGE:
+        if scale != "paper":
+            raise ValueError(f"{preset} is planned as in Table 5, not at --scale {scale}; leave --scale out")
         return LANGUAGE[preset]
     if preset not in PRESETS:
         raise unknown_name("preset", preset, [*PRESETS, *LANGUAGE], "see `lengen presets`")

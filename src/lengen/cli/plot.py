@@ -1,7 +1,7 @@
 """Draw accuracy against length for one or more runs, with the training range marked.
 
-Runs that differ by their seed alone become one curve with a Student-t interval over runs; a single run is shaded with
-the Wilson interval over its test examples. The figure says which.
+Runs that differ by their seed alone become one curve, shaded with the Student-t interval over runs, or with the range
+of two; a single run is shaded with the Wilson interval over its test examples. The figure says which.
 """
 
 import argparse

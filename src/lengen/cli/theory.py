@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lengen.cli.subcommands import add_subcommand
+
 if TYPE_CHECKING:  # torch takes a second to import, and `lengen --help` should not wait for it
     from lengen.theory.checks import Check, Result
 
@@ -26,14 +28,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     commands = parser.add_subparsers(dest="theory_command", metavar="COMMAND", required=True)
 
-    commands.add_parser("list", help="name every statement, with its place in the paper")
-
-    check = commands.add_parser(
+    add_subcommand(commands, "list", "name every statement, with its place in the paper", "lengen theory list")
+    check = add_subcommand(
+        commands,
         "check",
-        help="check statements; exit code 1 if one that should hold does not",
-        description="Check the named statements, or all of them (about a minute).",
-        epilog="example:\n  lengen theory check theorem-4.3 lemma-c.2 --json\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "check statements; exit code 1 if one that should hold does not",
+        "lengen theory check theorem-4.3 lemma-c.2 --json",
+        "Check the named statements, or all of them (about a minute).",
     )
     check.add_argument("names", nargs="*", metavar="NAME", help="statements to check (default: all)")
     check.add_argument("--json", action="store_true", help="print one JSON object a line")
@@ -44,12 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--L-bar", type=int, dest="test_length", metavar="L_BAR", help="their test length (default: 2 L)"
     )
 
-    plot = commands.add_parser(
+    plot = add_subcommand(
+        commands,
         "plot",
-        help="draw the figures of the theory",
-        description="Measure what the figures show (about three minutes), write the rows, and draw them.",
-        epilog="example:\n  lengen theory plot --out figures --rows results/theory\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "draw the figures of the theory",
+        "lengen theory plot --out figures --rows results/theory",
+        "Measure what the figures show (about three minutes), write the rows, and draw them.",
     )
     plot.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the figures go")
     plot.add_argument("--rows", type=Path, metavar="DIR", help="draw these rows (*.jsonl) instead of measuring")

@@ -72,7 +72,7 @@ def results_page(folder: Path) -> str:
         "intervals are 95 % Student-t over training seeds; figures shade it, or the range of two runs, or 95 % Wilson "
         "over the test examples of one run, and say which. Of text, they are over documents or examples, as is said "
         "beside them. How verdicts follow: [interpretations](interpretations.md#verdicts).",
-        "At this scale a run is a model of 0.2–0.9 million parameters and takes minutes of one core; the paper's has "
+        "At this scale a run is a model of 0.2–0.7 million parameters and takes minutes of one core; the paper's has "
         "150 million and 50,000 steps. The tasks, lengths, position ids and measures are the paper's.",
         f"{_hours(every):.1f} hours of training on tasks in all, one thread a run: wall time, on cores that did other "
         f"work as well, so that seeds of one arm differ up to {_largest_ratio(every):.0f}-fold.",

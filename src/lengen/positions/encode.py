@@ -5,7 +5,7 @@ differ between the examples of a batch. One encoder serves all layers, so each m
 """
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -36,7 +36,10 @@ class Rotation(NamedTuple):
 class PositionEncoder(nn.Module):
     """Sees nothing. Subclasses override what they need."""
 
-    adds_ids_to_input: ClassVar[bool] = False  # whether `embed` uses the ids
+    @property
+    def adds_ids_to_input(self) -> bool:
+        """Whether equal tokens at different ids are different inputs to the first layer."""
+        return type(self).embed is not PositionEncoder.embed
 
     def embed(self, hidden: Float[Tensor, "B T D"], ids: Ids) -> Float[Tensor, "B T D"]:
         return hidden
@@ -49,8 +52,6 @@ class PositionEncoder(nn.Module):
 
 
 class LearnedAbsoluteEncoder(PositionEncoder):
-    adds_ids_to_input: ClassVar[bool] = True
-
     def __init__(self, num_ids: int, width: int) -> None:
         super().__init__()
         self.table = nn.Embedding(num_ids, width)
