@@ -90,7 +90,10 @@ class RunConfig:
         for length in self.training_lengths:
             self.scheme.assigner.check_training_length(self.task, length)
         for length in self.eval_lengths:
-            self.check_test_length(length)
+            try:
+                self.check_test_length(length)
+            except ValueError as error:
+                raise ValueError(f"of the lengths to be tested at (eval_lengths), one cannot be: {error}") from error
 
     @cached_property  # asked for at every step
     def training_lengths(self) -> tuple[int, ...]:

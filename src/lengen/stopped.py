@@ -1,4 +1,4 @@
-"""What is raised when work ended that can be taken up again."""
+"""What is raised when work ends before its end, through no fault of the command line."""
 
 
 class Stopped(Exception):
@@ -11,3 +11,7 @@ class Stopped(Exception):
 
 class ProcessLost(Exception):
     """A process that shares the work has died; what was saved before is whole."""
+
+
+class Failed(Exception):
+    """What was computed cannot be gone on with: a loss that is no number, two results that should be equal."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,9 @@ def test_catalogues_list_one_line_each(capsys, command):
     assert code == 0
     code, as_json, _ = run(capsys, command, "--json")
     names = [(record.get("kind"), record["name"]) for record in json_lines(as_json)]
-    assert len([line for line in out.splitlines() if line]) == len(names)
+    tables = [table.splitlines() for table in out.split("\n\n")]
+    assert all("name" in headings.split() for headings, *_ in tables)
+    assert sum(len(lines) for _, *lines in tables) == len(names)
     assert len(set(names)) == len(names)
 
 
@@ -224,7 +227,7 @@ def test_tests_may_differ_from_training_in_settings_without_weights(capsys, tmp_
         capsys, "evaluate", folder, "--lengths", "20,40", "--task.k_test", "6", "--num-examples", "8", "--json"
     )
     assert code == 0, err
-    assert all(row["overrides"] == {"task.k_test": "6"} for row in json_lines(out))
+    assert all(row["overrides"] == {"task.k_test": 6} for row in json_lines(out))
     code, out, err = run(
         capsys,
         "evaluate",
@@ -241,6 +244,34 @@ def test_tests_may_differ_from_training_in_settings_without_weights(capsys, tmp_
     code, _, err = run(capsys, "evaluate", folder, "--lengths", "20", "--task.num_markers", "30")
     assert code == 2
     assert "vocabulary" in err
+    # A setting that is the run's own is none that differs.
+    _, out, _ = run(capsys, "evaluate", folder, "--lengths", "20", "--encoder.factor", "1.0", "--json")
+    assert json_lines(out)[0]["overrides"] == {}
+
+
+def test_a_test_need_not_fit_the_lengths_of_training(capsys, smoke_run):
+    """Jump 24 has no length up to 40; the model was trained at jump 1 on 10–40."""
+    code, out, err = run(
+        capsys, "evaluate", str(smoke_run), "--lengths", "96", "--task.jump", "24", "--num-examples", "4", "--json"
+    )
+    assert code == 0, err
+    assert {row["length"] for row in json_lines(out)} == {96}
+
+
+def test_a_run_s_curve_is_of_its_last_step_and_its_own_settings(capsys, tmp_path):
+    out = str(tmp_path / "run")
+    train = ["train", "parity-scratchpad", "--scheme", "ppc", "--out", out, *SMOKE, *SMALL_EVAL]
+    assert run(capsys, *train, "--steps", "2")[0] == 0
+    earlier = RunFolder(tmp_path / "run").latest_rows()
+    assert run(capsys, "evaluate", out, "--lengths", "30", "--num-examples", "4")[0] == 0
+    assert run(capsys, "evaluate", out, "--lengths", "10", "--num-examples", "4", "--model.sharpness", "3")[0] == 0
+    code, printed, err = run(capsys, "train", "--resume", "--out", out, "--json")
+    assert code == 0, err
+    rows = json_lines(printed)
+    assert {row["length"] for row in rows} == {10, 20, 30}
+    assert all(row["overrides"] == {} for row in rows)
+    RunFolder(tmp_path / "run").append_rows([replace(row, step=3) for row in earlier])  # as if it had gone on
+    assert {row.step for row in RunFolder(tmp_path / "run").latest_rows()} == {3}
 
 
 BAD_USAGE = {
@@ -294,6 +325,17 @@ BAD_USAGE = {
     ),
     "bad choice": (["train", "copy", "--scheme", "ppc", "--precision", "fp8", "--out", "{tmp}/x"], "fp32, bf16"),
     "bad device": (["train", "copy", "--scheme", "ppc", "--device", "abacus", "--out", "{tmp}/x"], "use cpu"),
+    "test length that does not fit": (
+        ["train", "parity-scratchpad", "--scheme", "ppc", "--task.jump", "8", "--out", "{tmp}/x"],
+        "of the lengths to be tested at (eval_lengths)",
+    ),
+    "scale of no preset": (["train", "copy", "--scheme", "ppc", "--scale", "cpu", "--out", "{tmp}/x"], "add --preset"),
+    "scheme of a run that has one": (
+        ["train", "--resume", "--scheme", "rope", "--out", "{run}"],
+        "has its scheme already; drop --scheme rope",
+    ),
+    "one figure of two unknown": (["figure", "all", "fig22", "--out", "{tmp}/x"], "did you mean 'fig2'"),
+    "no such page": (["results", "--page", "{tmp}/none.md"], "none.md: No such file or directory"),
     "not a run": (["evaluate", "{tmp}", "--lengths", "10"], "is no run"),
     "decode of nothing": (["decode", "{tmp}/nothing", "--length", "10"], "is no run"),
     "plot of nothing": (["plot", "{tmp}", "--out", "{tmp}/x.png"], "is no run"),

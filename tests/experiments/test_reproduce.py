@@ -14,8 +14,11 @@ from lengen.cli import main
 from lengen.experiments.figures import FIGURES, measures_of
 from lengen.experiments.presets import preset_config
 from lengen.experiments.reproduce import plan, reproduce
+from lengen.experiments.rows import current_rows
 from lengen.results.sweep import append_sweep_rows, read_sweep_rows, sweep_file
 from lengen.train.optimise import held
+
+from .made_up import as_the_paper_has_it, made_up_rows
 
 
 def test_a_smoke_sweep_and_its_second_call(tmp_path, capsys):
@@ -49,6 +52,40 @@ def test_a_lost_run_is_planned_again_and_gives_the_same_rows(tmp_path):
         return sorted((row.preset, row.row.length, row.row.correct) for row in rows)
 
     assert results(read_sweep_rows(tmp_path, "fig8a")) == results(rows)
+
+
+def test_a_run_whose_rows_were_cut_short_is_completed(tmp_path):
+    """As if the process had died in the middle of writing: nothing is doubled, and nothing stays missing."""
+    arguments = ["reproduce", "fig8a-jump1", "--scale", "smoke", "--workers", "1", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    file = sweep_file(tmp_path, "fig8a")
+    whole = read_sweep_rows(tmp_path, "fig8a")
+    first, *_, last = file.read_text().splitlines(keepends=True)
+    file.write_text(first + last[:20])
+    assert [job.preset for job in plan(["fig8a-jump1"], "smoke", None, tmp_path)] == ["fig8a-jump1"]
+    assert main(arguments) == 0
+    assert [entry.row for entry in read_sweep_rows(tmp_path, "fig8a")] == [entry.row for entry in whole]
+    assert plan(["fig8a-jump1"], "smoke", None, tmp_path) == []
+
+
+def test_scales_are_not_mixed(tmp_path, capsys):
+    rows = made_up_rows(as_the_paper_has_it, num_seeds=1)["fig8a"]
+    append_sweep_rows(tmp_path, "fig8a", rows)
+    assert main(["reproduce", "fig8a", "--scale", "smoke", "--out", str(tmp_path)]) == 2
+    assert "has rows of --scale cpu; choose another --out for --scale smoke" in capsys.readouterr().err
+    small = [replace(row, scale="smoke", arm=preset_config(row.preset, "smoke").arm) for row in rows]
+    append_sweep_rows(tmp_path, "fig8a", small)  # by other means, say a copy
+    for command in (["claims", "--rows", str(tmp_path)], ["figure", "fig8a", "--rows", str(tmp_path), "--out", "x"]):
+        assert main(command) == 2
+        assert "has rows of --scale cpu and smoke" in capsys.readouterr().err
+
+
+def test_rows_of_a_preset_that_was_changed_are_left_out(tmp_path):
+    rows = made_up_rows(as_the_paper_has_it, num_seeds=1)["fig8a"]
+    append_sweep_rows(tmp_path, "fig8a", [replace(row, arm="0123456789ab") for row in rows])
+    assert current_rows(tmp_path, "fig8a") == []
+    append_sweep_rows(tmp_path, "fig8a", rows)
+    assert current_rows(tmp_path, "fig8a") == rows
 
 
 def test_a_run_that_another_process_trains_is_left_alone(tmp_path, capsys):

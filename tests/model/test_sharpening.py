@@ -146,6 +146,6 @@ def test_a_trained_run_can_be_measured_with_it(tmp_path, capsys):
     measure = ["evaluate", run, "--lengths", "12", "--num-examples", "4", "--metric", "joint", "--json"]
     capsys.readouterr()
     assert main([*measure, "--model.sharpness", "2"]) == 0
-    assert json.loads(capsys.readouterr().out)["overrides"] == {"model.sharpness": "2"}
+    assert json.loads(capsys.readouterr().out)["overrides"] == {"model.sharpness": 2.0}
     assert main([*measure, "--model.width", "32"]) == 2
     assert "--model.width cannot change after training" in capsys.readouterr().err

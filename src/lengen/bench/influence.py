@@ -23,6 +23,7 @@ from lengen.model.hf import to_hf
 from lengen.positions.assign import Contiguous
 from lengen.positions.scheme import Rope, Scheme
 from lengen.seeding import rng_for
+from lengen.stopped import Failed
 
 MODEL_VARIABLE = "LENGEN_BENCH_MODEL"  # a pretrained model to measure besides ours
 WINDOW = Window(short=64, long=128)
@@ -96,7 +97,7 @@ def _rows(
 
     difference = float((ours() - loop()).abs().max())
     if difference > TOLERANCE:
-        raise ArithmeticError(f"the influences differ from the obvious loop's by {difference:.1e}, above {TOLERANCE}")
+        raise Failed(f"the influences differ from the obvious loop's by {difference:.1e}, above {TOLERANCE}")
     for threads in (1, 2):
         with num_threads(threads):
             spread = compare(ours, loop, repeats)

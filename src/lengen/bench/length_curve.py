@@ -17,6 +17,7 @@ from lengen.model.decoder import Decoder
 from lengen.model.hf import to_hf
 from lengen.positions import scheme_named
 from lengen.seeding import rng_for
+from lengen.stopped import Failed
 from lengen.tasks import ParityScratchpad
 from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
 
@@ -64,7 +65,7 @@ def measure() -> Iterator[BenchRow]:
     model = to_hf(decoder)
     ours, theirs = one_pass_curve(decoder, config), generated_curve(model, config)
     if ours != theirs:
-        raise ArithmeticError(f"one pass found {ours} examples right at each length, and generate {theirs}")
+        raise Failed(f"one pass found {ours} examples right at each length, and generate {theirs}")
     for threads in (1, 2):
         with num_threads(threads), torch.no_grad():
             spread = compare(

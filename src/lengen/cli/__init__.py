@@ -7,7 +7,7 @@ import os
 import sys
 from typing import NoReturn
 
-from lengen.stopped import ProcessLost, Stopped
+from lengen.stopped import Failed, ProcessLost, Stopped
 
 COMMANDS = {
     "demo": "train PPC and its baseline side by side and draw the difference",
@@ -74,7 +74,11 @@ def main(argv: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"lengen {name}: error: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except (ArithmeticError, ProcessLost) as error:  # diverged, or a peer died: not the command line's fault
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"lengen {name}: error: {where}{error.strerror or error}; check the path and its disk", file=sys.stderr)
+        return EXIT_USAGE
+    except (Failed, ProcessLost) as error:  # not the command line's fault
         print(f"lengen {name}: error: {error}", file=sys.stderr)
         return 1
 

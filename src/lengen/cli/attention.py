@@ -43,18 +43,18 @@ def run(args: argparse.Namespace) -> int:
     from lengen.runtime import prepare_torch
 
     prepare_torch(num_threads=1)
-    config, decoder, _ = load_with_overrides(folder, args.overrides)
+    tested = load_with_overrides(folder, args.overrides)
     for length in lengths:
-        config.check_test_length(length)
+        tested.check_length(length)
     console = Console(stderr=True)
     spread = {
-        length: attention_spread(decoder, config.task, length, args.num_examples, args.seed)
+        length: attention_spread(tested.decoder, tested.task, length, args.num_examples, args.seed)
         for length in track(lengths, "looking", console=console, transient=True, disable=not console.is_terminal)
     }
     if not args.json:
         print("layer  head  " + "  ".join(f"{length:>7}" for length in lengths) + ("   growth" * (len(lengths) > 1)))
-    for layer in range(config.model.num_layers):
-        for head in range(config.model.num_heads):
+    for layer in range(tested.decoder.config.num_layers):
+        for head in range(tested.decoder.config.num_heads):
             keys = {length: float(spread[length][layer, head]) for length in lengths}
             _print(layer + 1, head + 1, keys, args.json)
     return 0

@@ -30,13 +30,13 @@ def run(args: argparse.Namespace) -> int:
     from lengen.seeding import rng_for
 
     prepare_torch(num_threads=1)
-    config, decoder, _ = load_with_overrides(folder, args.overrides)
-    config.check_test_length(args.length)
-    batch = sample_batch(config.task, config.scheme, rng_for(args.seed, "decode"), 1, args.length, training=False)
-    decoded = greedy_decode(decoder, Prompts.of(batch), batch.target_ids)
+    tested = load_with_overrides(folder, args.overrides)
+    tested.check_length(args.length)
+    batch = sample_batch(tested.task, tested.scheme, rng_for(args.seed, "decode"), 1, args.length, training=False)
+    decoded = greedy_decode(tested.decoder, Prompts.of(batch), batch.target_ids)
 
-    predicts_ids = config.scheme.assigner.predicts_ids
-    names = config.task.vocabulary
+    predicts_ids = tested.scheme.assigner.predicts_ids
+    names = tested.task.vocabulary
     steps = []
     for step in range(batch.target_tokens.shape[1]):
         token, true_token = int(decoded.token_ids[0, step]), int(batch.target_tokens[0, step])
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         for record in steps:
             print(json.dumps(record))
         return 0
-    print("prompt:", " ".join(config.task.names_of(batch.token_ids[0, : batch.prompt_len].tolist())))
+    print("prompt:", " ".join(tested.task.names_of(batch.token_ids[0, : batch.prompt_len].tolist())))
     print(
         f"{'slot':>5}  {'token':>7} {'truth':>7}   {'id':>5} {'truth':>6}"
         + ("" if predicts_ids else "  (ids are given)")

@@ -53,22 +53,19 @@ def run(args: argparse.Namespace) -> int:
     from lengen.runtime import prepare_torch
 
     prepare_torch(args.threads)
-    config, decoder, progress = load_with_overrides(folder, args.overrides)
+    tested = load_with_overrides(folder, args.overrides)
     for length in lengths:
-        config.check_test_length(length)
-    if args.metric == "joint" and not config.scheme.assigner.predicts_ids:
-        raise ValueError(f"--metric joint needs a scheme that predicts ids, and {config.scheme.name} does not; drop it")
+        tested.check_length(length)
+    if args.metric == "joint" and not tested.scheme.assigner.predicts_ids:
+        raise ValueError(f"--metric joint needs a scheme that predicts ids, and {tested.scheme.name} does not; drop it")
     mode: Mode = "decode" if args.decode else "one-pass"
-    flat_overrides = {
-        f"{section}.{name}": text for section, fields in args.overrides.items() for name, text in fields.items()
-    }
+    run_id, step = tested.progress.run, tested.progress.step
     rows: list[Row] = []
     console = Console(stderr=True)
     for length in track(lengths, "evaluating", console=console, transient=True, disable=not console.is_terminal):
-        curve = length_curve(decoder, config.task, [length], args.num_examples, args.seed, mode, args.metric)
+        curve = length_curve(tested.decoder, tested.task, [length], args.num_examples, args.seed, mode, args.metric)
         new = [
-            Row(progress.run, progress.step, m.length, m.metric, m.correct, m.total, args.seed, mode, flat_overrides)
-            for m in curve
+            Row(run_id, step, m.length, m.metric, m.correct, m.total, args.seed, mode, tested.overrides) for m in curve
         ]
         folder.append_rows(new)
         rows += new

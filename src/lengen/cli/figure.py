@@ -27,6 +27,9 @@ def run(args: argparse.Namespace) -> int:
     from lengen.figures.length_curves import save_figure
 
     names = list(dict.fromkeys(args.figures))
+    for name in names:
+        if name not in (*NAMES, "all"):
+            raise unknown_name("figure", name, [*NAMES, "all"])
     if "all" in names:
         names = [name for name in NAMES if _has_rows(name, args.rows)]
         if not names:
@@ -51,8 +54,6 @@ def _draw(name: str, folder: Path) -> "Figure":
     from lengen.figures.context import draw_analyses
     from lengen.figures.length_curves import draw_panels
 
-    if name not in NAMES:
-        raise unknown_name("figure", name, [*NAMES, "all"])
     if name not in CONTEXT_FIGURES:
         return draw_panels(panels_of(name, folder))
     analyses = list(analyses_of(name, folder).values())

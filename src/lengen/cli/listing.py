@@ -11,12 +11,14 @@ def add_json_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def print_records(records: Sequence[dict[str, Any]], as_json: bool) -> None:
-    """Each record's values in columns; lists and empty values are left to the JSON form."""
+    """One JSON object a line, or a table with the records' keys above it."""
     if as_json:
         for record in records:
             print(json.dumps(record, ensure_ascii=False))
         return
-    columns = list(records[0]) if records else []
-    widths = {column: max(len(str(record[column])) for record in records) for column in columns}
-    for record in records:
-        print("  ".join(f"{record[column]!s:<{widths[column]}}" for column in columns).rstrip())
+    if not records:
+        return
+    lines = [[name.replace("_", " ") for name in records[0]], *([str(value) for value in r.values()] for r in records)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())

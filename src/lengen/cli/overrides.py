@@ -6,7 +6,10 @@ import typing
 from typing import Any, Literal, TypeVar
 
 from lengen.config import RunConfig
+from lengen.model.config import ModelConfig
 from lengen.naming import unknown_name
+from lengen.positions import Scheme
+from lengen.tasks import Task
 
 SECTIONS = ("task", "assigner", "encoder", "model")
 Overrides = dict[str, dict[str, str]]  # section -> field -> text
@@ -35,14 +38,18 @@ def read_dotted_flags(arguments: list[str]) -> tuple[Overrides, list[str]]:
 
 def apply_overrides(config: RunConfig, overrides: Overrides, flat: dict[str, Any]) -> RunConfig:
     """The config with sections and flat fields replaced; validated once, as a whole."""
+    task, scheme, model = override_parts(config, overrides)
+    return dataclasses.replace(config, task=task, scheme=scheme, model=model, **flat)
+
+
+def override_parts(config: RunConfig, overrides: Overrides) -> tuple[Task, Scheme, ModelConfig]:
     scheme = dataclasses.replace(
         config.scheme,
         assigner=replace_fields("assigner", config.scheme.assigner, overrides.get("assigner", {})),
         encoder=replace_fields("encoder", config.scheme.encoder, overrides.get("encoder", {})),
     )
     task = replace_fields("task", config.task, overrides.get("task", {}))
-    model = replace_fields("model", config.model, overrides.get("model", {}))
-    return dataclasses.replace(config, task=task, scheme=scheme, model=model, **flat)
+    return task, scheme, replace_fields("model", config.model, overrides.get("model", {}))
 
 
 def replace_fields(section: str, instance: T, texts: dict[str, str]) -> T:

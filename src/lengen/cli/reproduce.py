@@ -59,19 +59,20 @@ def run(args: argparse.Namespace) -> int:
         for job in left_alone:
             print(f"{job.label}: left alone, another process is training it", file=sys.stderr)
         jobs = [job for job in jobs if job not in left_alone]
+    hours = core_hours_of(jobs)
     records = [
         {
             "figure": job.figure,
             "preset": job.preset,
             "seed": job.config.seed,
             "steps": job.config.steps,
-            "core_hours": round(core_hours_of(job), 3),
+            "core_hours": round(core_hours, 3),
         }
-        for job in jobs
+        for job, core_hours in zip(jobs, hours, strict=True)
     ]
     print_records(records, args.json)
     if not args.json and args.dry_run:
-        print(f"{len(jobs)} runs to do, about {sum(map(core_hours_of, jobs)):.1f} core-hours")
+        print(f"{len(jobs)} runs to do, about {sum(hours):.1f} core-hours")
     elif not args.json:
         print(f"{len(jobs)} runs done")
     return 0

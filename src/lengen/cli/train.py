@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", nargs="?", metavar="TASK", help="see `lengen tasks`; not with --preset")
     parser.add_argument("--scheme", metavar="SCHEME", help="see `lengen schemes`, or a pair such as predicted+fire")
     parser.add_argument("--preset", metavar="NAME", help="an arm of the paper; see `lengen presets`")
-    parser.add_argument("--scale", metavar="SCALE", default="cpu", help="of the preset: smoke, cpu (default) or paper")
+    parser.add_argument("--scale", metavar="SCALE", help="of the preset: smoke, cpu (default) or paper")
     add_training_flags(parser)
     for section, example in (
         ("task", "depth 3"),
@@ -75,19 +75,21 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.json:
         print(f"{folder.path}: {outcome.step} steps done", file=sys.stderr)
-    print_curve(folder.latest_rows(), args.json)
+    print_curve(folder.latest_rows(overrides={}), args.json)
     return 0
 
 
 def resolve_config(args: argparse.Namespace) -> RunConfig:
     """Task and scheme, or a preset, or the run being resumed; then what the flags say otherwise."""
     flat = run_flags(args)
+    if args.scale is not None and args.preset is None:
+        raise ValueError(f"--scale {args.scale} is a preset's; add --preset or drop it")
     if args.preset is not None:
         if args.task is not None:
             raise ValueError(f"a preset has its task already; drop {args.task!r} or --preset {args.preset}")
         from lengen.experiments.presets import preset_config
 
-        base = preset_config(args.preset, args.scale)
+        base = preset_config(args.preset, args.scale or "cpu")
         if args.scheme is not None:
             base = replace(base, scheme=scheme_named(args.scheme))
     elif args.task is not None:
@@ -97,6 +99,8 @@ def resolve_config(args: argparse.Namespace) -> RunConfig:
             raise ValueError("which scheme? add --scheme, e.g. --scheme ppc; `lengen schemes` lists them")
         return config_for(args.task, scheme_named(args.scheme), args.overrides, flat)
     elif args.resume:
+        if args.scheme is not None:
+            raise ValueError(f"the run in {args.out} has its scheme already; drop --scheme {args.scheme}")
         base = config_from_dict(RunFolder(args.out).read_run()["config"])
     else:
         raise ValueError("nothing to train: give a TASK and --scheme, a --preset, or --resume")

@@ -43,7 +43,7 @@ def run_demo(out: Path, overwrite: bool) -> dict[str, dict[str, float] | float]:
         pass
     summary: dict[str, dict[str, float] | float] = {}
     for job in jobs:
-        rows = [row for row in job.folder.latest_rows() if row.metric == job.config.headline_metric]
+        rows = [row for row in job.folder.latest_rows(overrides={}) if row.metric == job.config.headline_metric]
         summary[job.label] = {str(row.length): row.rate for row in rows if row.length in LENGTHS}
     summary["seconds"] = max(job.folder.read_run()["wall_seconds"] for job in jobs)
     write_atomically(out / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())

@@ -9,10 +9,9 @@ from lengen.experiments.context_claims import context_claims
 from lengen.experiments.figures import FIGURES
 from lengen.experiments.judging import Claim, Judgement
 from lengen.experiments.language_claims import LANGUAGE_CLAIMS
+from lengen.experiments.rows import current_rows, table1_rows
 from lengen.experiments.wording import with_interval
 from lengen.results.block import Block
-from lengen.results.perplexity import TABLE1, read_perplexity_rows
-from lengen.results.sweep import read_sweep_rows
 
 FINDINGS = Block("findings", "lengen results --page README.md")
 SHOWN = (  # a choice of subjects, made whatever their verdicts
@@ -49,8 +48,8 @@ class Judged(NamedTuple):
 
 
 def judge_all(folder: Path) -> list[Judged]:
-    rows = {figure: read_sweep_rows(folder, figure) for figure in FIGURES}
-    perplexities = read_perplexity_rows(folder / TABLE1)
+    rows = {figure: current_rows(folder, figure) for figure in FIGURES}
+    perplexities = table1_rows(folder)
     return [
         *(Judged.of(claim, claim.judge(rows)) for claim in CLAIMS),
         *(Judged.of(claim, claim.judge(perplexities)) for claim in LANGUAGE_CLAIMS),

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from lengen.experiments.figures import figure_named
 from lengen.experiments.presets import PRESETS, RANGES, plain_name
+from lengen.experiments.rows import current_rows
 from lengen.figures.length_curves import Curve, Panel, interval_over
 from lengen.results import Row
-from lengen.results.sweep import SweepRow, read_sweep_rows
+from lengen.results.sweep import SweepRow
 from lengen.tasks import SparseParity
 
 
@@ -16,11 +17,11 @@ def panels_of(figure: str, folder: Path) -> list[Panel]:
 
     Sharpened arms have a panel each, with the curves of the plain arm beside their own.
     """
-    spec, rows = figure_named(figure), read_sweep_rows(folder, figure)
+    spec, rows = figure_named(figure), current_rows(folder, figure)
     if not rows:
         raise ValueError(f"{folder} has no rows of {figure} yet; run `lengen reproduce {figure} --out {folder}` first")
     if figure.startswith("sharp"):
-        every = [*read_sweep_rows(folder, plain_name(figure)), *rows]
+        every = [*current_rows(folder, plain_name(figure)), *rows]
         return [_compared(preset, spec.k_tests, every) for preset in spec.presets if _has_rows(preset, rows)]
     if not spec.k_tests:
         curves = [_curve(preset, _words(preset), [r for r in rows if r.preset == preset]) for preset in spec.presets]

@@ -1,15 +1,17 @@
 """Run what a figure needs and does not have yet; every finished run adds its rows at once."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock
 
+from lengen.config import RunConfig
 from lengen.experiments.figures import arms_named, figure_named, measures_of, num_seeds_of
 from lengen.experiments.presets import Scale, preset_config
 from lengen.results import Row, RunFolder
-from lengen.results.sweep import SweepRow, append_sweep_rows, read_sweep_rows
+from lengen.results.sweep import SweepRow, append_sweep_rows, read_sweep_rows, sweep_file
 from lengen.train.cost import CPU_CORE, cost_of, workload_of
 from lengen.train.engines import EngineName, open_engine
 from lengen.train.launch import Job, run_side_by_side, train_job
@@ -28,25 +30,55 @@ class SweepJob(Job):
 def plan(names: Sequence[str], scale: Scale, num_seeds: int | None, out: Path) -> list[SweepJob]:
     """The runs of figures and single arms that are missing, one seed after the other: cut short, it is balanced."""
     arms = dict.fromkeys(arm for name in names for arm in arms_named(name))
-    done = {figure: _runs_with_rows(out, figure) for figure, _ in arms}
+    measured = {figure: _measured(out, figure, scale) for figure, _ in arms}
     jobs = []
     for figure, preset in arms:
         base = preset_config(preset, scale)
         for seed in range(num_seeds or num_seeds_of(figure, preset, scale)):
             config = replace(base, seed=seed)
-            if (config.arm, seed) not in done[figure]:
+            if not _is_whole(measured[figure].get((config.arm, seed), set()), figure, config):
                 folder = RunFolder(out / "work" / f"{preset}-{config.run_id}")
                 jobs.append(SweepJob(f"{preset} seed {seed}", config, folder, figure, preset, scale))
     return sorted(jobs, key=lambda job: job.config.seed)
 
 
-def _runs_with_rows(out: Path, figure: str) -> set[tuple[str, int]]:
-    return {(row.arm, row.train_seed) for row in read_sweep_rows(out, figure)}
+Place = tuple[int, str, str]  # length, metric, overrides: what a row of a run measures
 
 
-def core_hours_of(job: SweepJob) -> float:
-    """What training it is expected to take on one core."""
-    return cost_of(workload_of(job.config), CPU_CORE).hours
+def _place(row: Row) -> Place:
+    return row.length, row.metric, json.dumps(row.overrides, sort_keys=True)
+
+
+def _measured(out: Path, figure: str, scale: str) -> dict[tuple[str, int], set[Place]]:
+    """What there are rows of, by arm and seed."""
+    measured: dict[tuple[str, int], set[Place]] = {}
+    for entry in read_sweep_rows(out, figure):
+        if entry.scale != scale:
+            raise ValueError(
+                f"{sweep_file(out, figure)} has rows of --scale {entry.scale}; choose another --out for --scale {scale}"
+            )
+        measured.setdefault((entry.arm, entry.train_seed), set()).add(_place(entry.row))
+    return measured
+
+
+def _is_whole(measured: set[Place], figure: str, config: RunConfig) -> bool:
+    """Whether a run has every row of its figure: one that died while writing them has not."""
+    metrics = {metric for _, metric, _ in measured}
+    return bool(metrics) and all(
+        (length, metric, json.dumps(measure.overrides, sort_keys=True)) in measured
+        for measure in measures_of(figure_named(figure), config)
+        for length in measure.lengths
+        for metric in metrics
+    )
+
+
+def core_hours_of(jobs: Sequence[SweepJob]) -> list[float]:
+    """What training each is expected to take on one core; seeds of one arm take the same."""
+    by_arm: dict[str, float] = {}
+    for job in jobs:
+        if job.config.arm not in by_arm:
+            by_arm[job.config.arm] = cost_of(workload_of(job.config), CPU_CORE).hours
+    return [by_arm[job.config.arm] for job in jobs]
 
 
 def reproduce(
@@ -62,8 +94,8 @@ def reproduce(
             left_alone.append(job)
             continue
         with FileLock(out / "work" / "rows.lock"):  # another sweep may have done this run since it was planned
-            if (job.config.arm, job.config.seed) not in _runs_with_rows(out, job.figure):
-                append_sweep_rows(out, job.figure, _sweep_rows(job, rows))
+            there = _measured(out, job.figure, job.scale).get((job.config.arm, job.config.seed), set())
+            append_sweep_rows(out, job.figure, _sweep_rows(job, [row for row in rows if _place(row) not in there]))
     return left_alone
 
 

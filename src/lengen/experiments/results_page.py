@@ -12,10 +12,10 @@ from lengen.experiments.judging import Claim, Judgement, Rows
 from lengen.experiments.language_page import language_section
 from lengen.experiments.panels import panels_of
 from lengen.experiments.presets import preset_config
+from lengen.experiments.rows import current_rows, table1_rows
 from lengen.experiments.wording import num_runs, verdicts
 from lengen.figures.length_curves import Curve
-from lengen.results.perplexity import TABLE1, read_perplexity_rows
-from lengen.results.sweep import SweepRow, read_sweep_rows
+from lengen.results.sweep import SweepRow
 
 PAPER_SAYS = {
     "fig1": "K_train = 8 extrapolates almost perfectly to length 500 for every k_test ≤ K_train and fails above it; "
@@ -63,7 +63,7 @@ TABLE_COLUMNS = 10  # lengths shown in a table: the last of the training range, 
 
 
 def results_page(folder: Path) -> str:
-    rows = {figure: read_sweep_rows(folder, figure) for figure in FIGURES}
+    rows = {figure: current_rows(folder, figure) for figure in FIGURES}
     every = [row for entries in rows.values() for row in entries]
     parts = [
         "# Results at CPU scale",
@@ -80,7 +80,7 @@ def results_page(folder: Path) -> str:
     for figure, entries in rows.items():
         judged = [(claim.statement, claim.judge(rows)) for claim in CLAIMS if _belongs(claim, figure)]
         parts.append(_section(figure, entries, folder, judged))
-    parts.append(language_section(read_perplexity_rows(folder / TABLE1)))
+    parts.append(language_section(table1_rows(folder)))
     parts += [context_section(name, folder) for name in CONTEXT_FIGURES]
     return "\n\n".join(parts) + "\n"
 
@@ -144,5 +144,5 @@ def _largest_ratio(rows: list[SweepRow]) -> float:
     """Of the times that runs of one arm took."""
     times: dict[str, set[float]] = {}
     for row in rows:
-        times.setdefault(row.arm, set()).add(row.wall_seconds)
+        times.setdefault(row.arm, set()).add(max(row.wall_seconds, 0.1))  # rounded to tenths
     return max((max(arm) / min(arm) for arm in times.values()), default=1.0)

@@ -35,10 +35,15 @@ def curves_of(folders: Sequence[RunFolder], metric: str | None = None) -> list[C
     arms: dict[str, list[tuple[dict[str, Any], list[Row]]]] = {}
     for folder in folders:
         record = folder.read_run()
+        if "corpus" in record["config"]:
+            raise ValueError(
+                f"{folder.path} is a language model's run, which has no accuracy; use `lengen lm evaluate`"
+            )
         chosen = metric or record["headline_metric"]
         rows = [row for row in folder.latest_rows() if row.metric == chosen]
         if not rows:
-            raise ValueError(f"{folder.path} has no rows of {chosen!r} yet; run `lengen evaluate {folder.path}` first")
+            how = f"`lengen evaluate {folder.path} --lengths LENGTHS`"
+            raise ValueError(f"{folder.path} has no rows of {chosen!r} yet; run {how} first")
         for overrides in dict.fromkeys(tuple(sorted(row.overrides.items())) for row in rows):
             settings = ", ".join(f"{name}={value}" for name, value in overrides)
             label = f"{record['label']} ({chosen}{', ' + settings if settings else ''})"

@@ -47,7 +47,7 @@ class PerplexityRow:
         """The arm in words: a preset, with what differs from training."""
         return "+".join(
             [
-                self.preset,
+                f"custom {self.arm}" if self.preset == "custom" else self.preset,
                 *(
                     value if isinstance(value, str) else f"{name.rpartition('.')[2]}={value:g}"
                     for name, value in self.overrides.items()

@@ -91,9 +91,18 @@ class RunFolder:
     def read_rows(self) -> list[Row]:
         return [Row.from_dict(record) for record in read_jsonl(self.rows_file)] if self.rows_file.exists() else []
 
-    def latest_rows(self) -> list[Row]:
-        """One row for each length, metric and setting: the newest measurement stands for it."""
-        latest = {(row.length, row.metric, json.dumps(row.overrides, sort_keys=True)): row for row in self.read_rows()}
+    def latest_rows(self, overrides: dict[str, Any] | None = None) -> list[Row]:
+        """One row for each length, metric and setting: the newest measurement of the last step stands for it.
+
+        With `overrides`, those alone that were measured under these settings; {} for the settings of training.
+        """
+        rows = self.read_rows()
+        last_step = max((row.step for row in rows), default=0)
+        latest = {
+            (row.length, row.metric, json.dumps(row.overrides, sort_keys=True)): row
+            for row in rows
+            if row.step == last_step and overrides in (None, row.overrides)
+        }
         return list(latest.values())
 
 

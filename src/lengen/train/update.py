@@ -9,13 +9,14 @@ from torch import nn
 from lengen.batch import Batch
 from lengen.loss import summed_loss
 from lengen.model.decoder import Decoder, DecoderOutput
+from lengen.stopped import Failed
 from lengen.train.distributed import ALONE, Processes
 from lengen.train.settings import Settings
 
 Forward = Callable[..., DecoderOutput]
 
 
-class NonFiniteLoss(ArithmeticError):
+class NonFiniteLoss(Failed):
     """The loss or its gradient is infinite or not a number; the last checkpoint is untouched."""
 
 
