@@ -277,6 +277,10 @@ def test_a_run_s_curve_is_of_its_last_step_and_its_own_settings(capsys, tmp_path
 BAD_USAGE = {
     "unknown command": (["trian"], "did you mean 'train'"),
     "unknown flag": (["tasks", "--jsn"], "did you mean '--json'"),
+    "unknown flag of a command within one": (
+        ["lm", "train", "--corpus", "x", "--out", "{tmp}/x", "--prest", "short"],
+        "did you mean '--preset'; see `lengen lm train --help`",
+    ),
     "unknown task": (["sample", "party-scratchpad", "--length", "8"], "did you mean 'parity-scratchpad'"),
     "unknown scheme": (["train", "copy", "--scheme", "pcc", "--out", "{tmp}/x"], "did you mean 'ppc'"),
     "unknown assigner": (

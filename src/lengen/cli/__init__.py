@@ -92,12 +92,22 @@ def _run(command: object, parser: Parser, rest: list[str]) -> int:
     args, unknown = parser.parse_known_args(rest)
     args.overrides = overrides
     if unknown:
-        known = [option for action in parser._actions for option in action.option_strings]
+        chosen = _chosen(parser, args)
+        known = [option for action in chosen._actions for option in action.option_strings]
         nearest = difflib.get_close_matches(unknown[0], known, n=1)
-        parser.error(f"unknown argument {unknown[0]!r}" + (f"; did you mean {nearest[0]!r}" if nearest else ""))
+        chosen.error(f"unknown argument {unknown[0]!r}" + (f"; did you mean {nearest[0]!r}" if nearest else ""))
     code: int = command.run(args)  # type: ignore[attr-defined]
     sys.stdout.flush()
     return code
+
+
+def _chosen(parser: argparse.ArgumentParser, args: argparse.Namespace) -> argparse.ArgumentParser:
+    """The parser of the command within the command, where there is one."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            chosen: argparse.ArgumentParser = action.choices[getattr(args, action.dest)]
+            return chosen
+    return parser
 
 
 def _overview() -> Parser:
