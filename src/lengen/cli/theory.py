@@ -3,12 +3,15 @@
 import argparse
 import difflib
 import json
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lengen.cli.subcommands import add_subcommand
 
 if TYPE_CHECKING:  # torch takes a second to import, and `lengen --help` should not wait for it
+    from lengen.figures.theory import Rows
     from lengen.theory.checks import Check, Result
 
 DEFAULT_L = 8
@@ -54,6 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     plot.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the figures go")
     plot.add_argument("--rows", type=Path, metavar="DIR", help="draw these rows (*.jsonl) instead of measuring")
+    plot.add_argument("--overwrite", action="store_true", help="replace figures and rows that are there")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         return _list()
     if args.theory_command == "check":
         return _check(args.names, args.json, args.max_length, args.test_length)
-    return _plot(args.out, args.rows)
+    return _plot(args.out, args.rows, args.overwrite)
 
 
 def _list() -> int:
@@ -112,22 +116,36 @@ def _describe(result: "Result") -> str:
     )
 
 
-def _plot(out: Path, rows_dir: Path | None) -> int:
-    from lengen.figures.theory import draw_all, read_rows
+def _plot(out: Path, rows_dir: Path | None, overwrite: bool) -> int:
+    from lengen.figures.theory import draw_all, figure_files, read_rows
 
-    if rows_dir is not None:
-        rows = read_rows(rows_dir)
-    else:
-        from lengen.theory.measurements import MEASUREMENTS
-
-        rows = {}
-        for name, measure in MEASUREMENTS.items():
-            print(f"measuring {name}", flush=True)
-            rows[name] = measure()
-    out.mkdir(parents=True, exist_ok=True)
-    if rows_dir is None:
-        for name, table in rows.items():
-            (out / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
-    for path in draw_all(rows, out):
+    if not overwrite:
+        _refuse_to_replace(figure_files(out).values())
+    rows = _measured(out, overwrite) if rows_dir is None else read_rows(rows_dir)
+    for path in draw_all(rows, out, overwrite):
         print(path)
     return 0
+
+
+def _measured(out: Path, overwrite: bool) -> "Rows":
+    """What the figures show; its rows are written once all are measured."""
+    from lengen.results import RunFolder, write_atomically
+    from lengen.theory.measurements import MEASUREMENTS
+
+    files = {name: out / f"{name}.jsonl" for name in MEASUREMENTS}
+    if not overwrite:
+        _refuse_to_replace(files.values())
+    RunFolder(out).create()  # a folder that cannot be written to is known before any work is spent
+    rows = {}
+    for name, measure in MEASUREMENTS.items():
+        print(f"measuring {name}", file=sys.stderr, flush=True)
+        rows[name] = measure()
+    for name, table in rows.items():
+        write_atomically(files[name], "".join(json.dumps(row) + "\n" for row in table).encode())
+    return rows
+
+
+def _refuse_to_replace(files: Iterable[Path]) -> None:
+    for file in files:
+        if file.exists():
+            raise ValueError(f"{file} exists already; choose another --out or add --overwrite")
