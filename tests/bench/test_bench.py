@@ -1,6 +1,7 @@
 """Benchmarks: rows, the tables made from them, the peer's data, and the command line."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,6 +140,15 @@ def test_a_row_that_is_not_measured_again_is_kept_and_named(tmp_path, capsys, mo
     assert [json.loads(line) for line in out.splitlines()] == [ROW.to_dict()]
     assert err == "startup: not measured this time, so its row is kept: SmolLM2, against its loop, 2 threads\n"
     assert read_rows(tmp_path, BENCHMARKS) == [ROW, kept]
+
+
+@pytest.mark.parametrize("benchmark", ["training-step", "influence"])  # a peer of theirs, and ours converted
+def test_without_transformers_one_sentence_says_what_to_install(tmp_path, capsys, monkeypatch, benchmark):
+    monkeypatch.setitem(sys.modules, "transformers", None)  # as if it were not installed
+    assert main(["bench", benchmark, "--out", str(tmp_path), "--json"]) == 2
+    assert "needs transformers, which is not installed; in lengen's folder, pip install -e '.[hf]'" in (
+        capsys.readouterr().err
+    )
 
 
 def test_an_unknown_benchmark_is_one_sentence(capsys):
