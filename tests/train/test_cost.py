@@ -87,10 +87,17 @@ def test_bad_plans_are_one_sentence(capsys):
         (["fig3a-dpth3", "--devices", "1", "--tflops", "1"], "did you mean 'fig3a-depth3'"),
         (["fig3a-depth3", "--devices", "0", "--tflops", "1"], "--devices 0 is not positive"),
         (["fig3a-depth3", "--devices", "1", "--tflops", "-1"], "--tflops -1 is not positive"),
+        (["fig3a-depth3", "--devices", "1", "--tflops", "1", "--link-gbps", "0"], "--link-gbps 0 is not positive"),
         (["language-short", "--scale", "cpu", "--devices", "1", "--tflops", "1"], "not at --scale cpu"),
     ):
         assert main(["plan", *arguments]) == 2
         assert expected in capsys.readouterr().err
+
+
+def test_help_names_every_plan_that_is_no_preset(capsys):
+    with pytest.raises(SystemExit):
+        main(["plan", "--help"])
+    assert ", ".join(LANGUAGE) in " ".join(capsys.readouterr().out.split())
 
 
 def test_every_number_of_the_documented_table_is_computed(capsys):
