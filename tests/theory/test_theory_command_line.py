@@ -31,6 +31,11 @@ def test_list_names_every_check(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [check.name for check in CHECKS]
     assert len({check.name for check in CHECKS}) == len(CHECKS)
+    assert run("list", "--json") == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert records == [
+        {"name": check.name, "paper_ref": check.paper_ref, "statement": check.statement} for check in CHECKS
+    ]
 
 
 def test_json_has_exactly_the_promised_fields(capsys):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.subcommands import add_subcommand
 
 if TYPE_CHECKING:  # torch takes a second to import, and `lengen --help` should not wait for it
@@ -31,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     commands = parser.add_subparsers(dest="theory_command", metavar="COMMAND", required=True)
 
-    add_subcommand(commands, "list", "name every statement, with its place in the paper", "lengen theory list")
+    add_json_flag(
+        add_subcommand(commands, "list", "name every statement, with its place in the paper", "lengen theory list")
+    )
     check = add_subcommand(
         commands,
         "check",
@@ -40,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Check the named statements, or all of them (about a minute).",
     )
     check.add_argument("names", nargs="*", metavar="NAME", help="statements to check (default: all)")
-    check.add_argument("--json", action="store_true", help="print one JSON object a line")
+    add_json_flag(check)
     check.add_argument(
         "--L", type=int, dest="max_length", metavar="L", help="training length of the counterexamples (default: 8)"
     )
@@ -63,18 +66,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one subcommand; the exit code."""
     if args.theory_command == "list":
-        return _list()
+        return _list(args.json)
     if args.theory_command == "check":
         return _check(args.names, args.json, args.max_length, args.test_length)
     return _plot(args.out, args.rows, args.overwrite)
 
 
-def _list() -> int:
+def _list(as_json: bool) -> int:
     from lengen.theory.checks import CHECKS
 
-    width = max(len(check.name) for check in CHECKS)
-    for check in CHECKS:
-        print(f"{check.name:<{width}}  {check.paper_ref}: {check.statement}")
+    print_records([{"name": c.name, "paper_ref": c.paper_ref, "statement": c.statement} for c in CHECKS], as_json)
     return 0
 
 
