@@ -95,8 +95,11 @@ def test_a_counterexample_that_loses_too_little_fails(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["check", "theorem4.3"], "there is no statement 'theorem4.3'; did you mean 'theorem-4.3'?"),
-        (["check", "zzz"], "there is no statement 'zzz'; `lengen theory list` shows them all"),
+        (
+            ["check", "theorem4.3"],
+            "unknown statement 'theorem4.3'; did you mean 'theorem-4.3', see `lengen theory list`",
+        ),
+        (["check", "zzz"], "unknown statement 'zzz'; choose from definition-3.2, "),
         (["check", "lemma-c.2", "--L", "8"], "--L and --L-bar are for counterexample-"),
         (["check", "counterexample-coverage", "--L", "8", "--L-bar", "8"], "L_bar=8 is not longer than L=8"),
         (["check", "counterexample-coverage", "--L", "1"], "L=1 is too short"),

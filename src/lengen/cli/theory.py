@@ -1,7 +1,6 @@
 """`lengen theory`: list the paper's statements, check them, draw their figures."""
 
 import argparse
-import difflib
 import json
 import sys
 from collections.abc import Iterable
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.subcommands import add_subcommand
+from lengen.naming import unknown_name
 
 if TYPE_CHECKING:  # torch takes a second to import, and `lengen --help` should not wait for it
     from lengen.figures.theory import Rows
@@ -101,9 +101,7 @@ def _select(checks: list["Check"], names: list[str]) -> list["Check"]:
     by_name = {check.name: check for check in checks}
     for name in names:
         if name not in by_name:
-            near = difflib.get_close_matches(name, by_name, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]!r}?" if near else "`lengen theory list` shows them all"
-            raise ValueError(f"there is no statement {name!r}; {hint}")
+            raise unknown_name("statement", name, by_name, "see `lengen theory list`")
     return [by_name[name] for name in names] if names else checks
 
 
