@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from lengen.bench.row import BenchRow
 from lengen.bench.timing import compare, num_threads, spread_of
-from lengen.bench.training_step import cases, is_wide
+from lengen.bench.training_step import cases, is_wide, our_steps, steps_of
 from lengen.config import RunConfig
 from lengen.experiments.presets import RANGES
 from lengen.seeding import rng_for
 from lengen.tasks import TASKS, ParityScratchpad, SparseParity, Task, VariableAssignment
-from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
+from lengen.train.loop import build_decoder, build_optimizer
 
 NUM_STEPS, NUM_REPEATS = 8, 7
 LARGEST_SHARE = 0.02
@@ -38,17 +39,8 @@ def measure() -> Iterator[BenchRow]:
 def _share_of_step(setting: str, config: RunConfig) -> BenchRow:
     decoder = build_decoder(config)
     optimizer = build_optimizer(decoder, config.weight_decay)
-    steps = [training_batches(config, step, config.task) for step in range(NUM_STEPS)]
-
-    def update() -> None:
-        for batches in steps:
-            training_step(decoder, optimizer, batches, config.learning_rate, config)
-
-    def sample() -> None:
-        for step in range(NUM_STEPS):
-            training_batches(config, step, config.task)
-
-    spread = compare(update, sample, NUM_REPEATS)
+    update = partial(our_steps, decoder, optimizer, steps_of(config, NUM_STEPS), config)
+    spread = compare(update, partial(steps_of, config, NUM_STEPS), NUM_REPEATS)
     return BenchRow.of("data", setting, "the update it feeds", spread, target=LARGEST_SHARE, bound="at most")
 
 
