@@ -20,7 +20,8 @@ from lengen.model.config import ModelConfig
 from lengen.positions import scheme_named
 from lengen.train.cost import CPU_CORE, Device, Example, cost_of, forward_flops, num_parameters, saved_bytes
 from lengen.train.cost import workload_of as workload
-from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
+from lengen.train.loop import build_decoder, training_batches
+from lengen.train.update import build_optimizer, training_step
 
 DOCS = Path(__file__).parents[2] / "docs" / "scaling.md"
 PRESETS = ["fig1-k8", "fig2-jump1", "fig3a-depth3", "fig3c-depth3", "fig8b-jump1"]

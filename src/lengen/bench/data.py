@@ -11,7 +11,8 @@ from lengen.config import RunConfig
 from lengen.experiments.presets import RANGES
 from lengen.seeding import rng_for
 from lengen.tasks import TASKS, ParityScratchpad, SparseParity, Task, VariableAssignment
-from lengen.train.loop import build_decoder, build_optimizer
+from lengen.train.loop import build_decoder
+from lengen.train.update import build_optimizer
 
 NUM_STEPS, NUM_REPEATS = 8, 7
 LARGEST_SHARE = 0.02
