@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch.distributed.run import parse_args as parse_launch
 
 from lengen.cli import COMMANDS, Parser
 from lengen.cli.overrides import read_dotted_flags
@@ -19,7 +20,7 @@ SHOWN = [
     line.partition("#")[0].strip()
     for block in re.findall(r"```\n(.*?)```", README, flags=re.DOTALL)
     for line in block.splitlines()
-    if line.startswith("lengen ")
+    if line.startswith(("lengen ", "torchrun "))
 ]
 
 
@@ -34,17 +35,25 @@ def test_the_python_example_is_short_and_runs(tmp_path):
 
 @pytest.mark.parametrize("line", SHOWN)
 def test_shown_commands_parse(line):
-    name, *arguments = shlex.split(line)[1:]
+    program, *words = shlex.split(line)
+    if program == "torchrun":
+        launch = parse_launch(words)
+        assert launch.module
+        assert launch.training_script == "lengen"
+        words = launch.training_script_args
+    name, *arguments = words
     assert name in COMMANDS
     command = importlib.import_module(f"lengen.cli.{name}")
     parser = Parser(prog=name, allow_abbrev=False)
     command.configure(parser)
-    _, arguments = read_dotted_flags(arguments)
+    if getattr(command, "TAKES_OVERRIDES", False):
+        _, arguments = read_dotted_flags(arguments)
     parser.parse_args(arguments)
 
 
 def test_both_commands_are_shown():
     assert len(SHOWN) > 5
+    assert any(line.startswith("torchrun ") for line in SHOWN)
     assert "make demo" in README
     assert "make test" in README
 

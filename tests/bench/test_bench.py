@@ -1,6 +1,7 @@
 """Benchmarks: rows, the tables made from them, the peer's data, and the command line."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,10 +64,12 @@ def test_a_target_is_met_or_not(median, bound, met):
     assert BenchRow.of("n", "s", "p", Spread(median, 1.0, 3.0), bound=bound).met is None
 
 
-def test_rows_survive_the_disk_and_replace_older_ones(tmp_path):
-    write_rows(tmp_path, "startup", [ROW, ROW])
-    write_rows(tmp_path, "startup", [ROW])
-    assert read_rows(tmp_path, BENCHMARKS) == [ROW]
+def test_rows_survive_the_disk_and_replace_those_of_the_same_comparison(tmp_path):
+    others = [replace(ROW, setting="other"), replace(ROW, peer="other"), replace(ROW, threads=2)]
+    assert write_rows(tmp_path, "startup", [*others, ROW]) == []
+    again = replace(ROW, ratio=0.7)
+    assert write_rows(tmp_path, "startup", [again]) == others
+    assert read_rows(tmp_path, BENCHMARKS) == [again, *others]
 
 
 def test_a_page_without_markers_is_refused():
@@ -126,6 +129,26 @@ def test_the_command_writes_rows_and_prints_them(tmp_path, capsys, monkeypatch):
     assert main(["bench", "--from-rows", "--out", str(tmp_path), "--page", str(page)]) == 2
     assert "has no place for the speed table" in capsys.readouterr().err
     assert page.read_text() == "nothing"
+
+
+def test_a_row_that_is_not_measured_again_is_kept_and_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Benchmark, "measure", lambda self: iter([ROW]))
+    kept = BenchRow.of("startup", "SmolLM2", "its loop", Spread(2.0, 1.0, 3.0), threads=2)
+    write_rows(tmp_path, "startup", [kept])
+    assert main(["bench", "startup", "--out", str(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert [json.loads(line) for line in out.splitlines()] == [ROW.to_dict()]
+    assert err == "startup: not measured this time, so its row is kept: SmolLM2, against its loop, 2 threads\n"
+    assert read_rows(tmp_path, BENCHMARKS) == [ROW, kept]
+
+
+@pytest.mark.parametrize("benchmark", ["training-step", "influence"])  # a peer of theirs, and ours converted
+def test_without_transformers_one_sentence_says_what_to_install(tmp_path, capsys, monkeypatch, benchmark):
+    monkeypatch.setitem(sys.modules, "transformers", None)  # as if it were not installed
+    assert main(["bench", benchmark, "--out", str(tmp_path), "--json"]) == 2
+    assert "needs transformers, which is not installed; in lengen's folder, pip install -e '.[hf]'" in (
+        capsys.readouterr().err
+    )
 
 
 def test_an_unknown_benchmark_is_one_sentence(capsys):

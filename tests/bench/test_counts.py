@@ -18,7 +18,8 @@ from lengen.evaluate.length_curve import Verdict
 from lengen.experiments.presets import preset_config
 from lengen.model.cache import KVCache
 from lengen.model.decoder import Decoder
-from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
+from lengen.train.loop import build_decoder, training_batches
+from lengen.train.update import build_optimizer, training_step
 
 MEGAFLOPS_OF_THE_FIRST_STEP = {"fig1-k8": 1211.9, "fig2-jump1": 1374.8, "fig3a-depth3": 3077.1}
 PAGE = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()

@@ -1,6 +1,7 @@
 """The command line that scripts rely on: outputs, exit codes, one-sentence errors."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -375,7 +376,7 @@ def test_bad_usage_is_one_sentence_and_exit_2(capsys, smoke_run, tmp_path, argum
     assert expected in err
     assert "Traceback" not in err
     assert len(err.strip().splitlines()) == 1
-    assert not any(empty.glob("x*")), "nothing is left behind by a refused command"
+    assert not list(empty.iterdir()), "nothing is left behind by a refused command"
 
 
 def test_damaged_files_are_named(capsys, smoke_run):
@@ -404,8 +405,10 @@ def test_an_unwritable_folder_is_refused(capsys, tmp_path, monkeypatch):
 def test_every_command_has_help_with_an_example(capsys, command):
     code, out, _ = run(capsys, command, "--help")
     assert code == 0
-    assert "example" in out
-    assert f"lengen {command}" in out or "lengen train --preset" in out
+    _, shown = re.split(
+        r"^examples?:\n", out, flags=re.MULTILINE
+    )  # what comes before has the command in its usage line
+    assert f"  lengen {'train --preset' if command == 'presets' else command}" in shown
 
 
 @pytest.mark.parametrize(
@@ -430,34 +433,47 @@ def test_so_has_every_command_within_one(capsys, names):
 @pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_save_and_resume_continues(tmp_path, start_lengen, number, expected):
     folder = RunFolder(tmp_path / "run")
+    num_steps = 400  # half a second of work at least: the signal comes in the middle of it
     arguments = ["train", "parity-scratchpad", "--scheme", "ppc", "--out", str(folder.path), *SMOKE, *SMALL_EVAL]
-    arguments += ["--steps", "100000", "--checkpoint-every", "100000"]
-    child = start_lengen(*arguments)
+    child = start_lengen(*arguments, "--steps", str(num_steps), "--checkpoint-every", str(num_steps))
     deadline = time.monotonic() + 60
     while not (folder.metrics_file.exists() and folder.metrics_file.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.01)
     child.send_signal(number)
     _, err = child.communicate(timeout=60)
     assert child.returncode == expected
     assert "saved; continue with --resume" in err
     record = folder.read_run()
     assert record["status"] == "interrupted"
-    assert 0 < record["step"] < 100000
+    assert 0 < record["step"] < num_steps
     assert folder.checkpoint_file.exists()
+
+    logged = folder.metrics_file.read_text()
+    resumed = start_lengen("train", "--resume", "--out", str(folder.path))
+    _, err = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, err
+    assert (folder.read_run()["status"], folder.read_run()["step"]) == ("finished", num_steps)
+    assert folder.metrics_file.read_text().startswith(logged), "steps already taken are not taken again"
+    steps = [record["step"] for record in json_lines(folder.metrics_file.read_text()) if "loss" in record]
+    assert steps == list(range(10, num_steps + 1, 10))
+    assert {row.length for row in folder.read_rows()} == {10, 20}
 
 
 def test_help_and_sample_do_not_import_torch():
     code = (
         "import sys; from lengen.cli import main\n"
-        "try: main({})\nexcept SystemExit: pass\n"
-        "assert 'torch' not in sys.modules"
+        "for arguments in {}:\n"
+        "    try: main(arguments)\n"
+        "    except SystemExit: pass\n"
+        "    assert 'torch' not in sys.modules, arguments"
     )
-    for arguments in (
+    commands = [
         ["--help"],
         ["tasks"],
         ["schemes"],
         ["presets"],
         ["sample", "copy", "--length", "4"],
-        ["train", "--help"],
-    ):
-        subprocess.run([sys.executable, "-c", code.format(arguments)], check=True, capture_output=True)
+        *([command, "--help"] for command in COMMANDS),
+    ]
+    done = subprocess.run([sys.executable, "-c", code.format(commands)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -12,7 +12,8 @@ from lengen.model.cache import KVCache
 from lengen.positions import SCHEMES, scheme_named
 from lengen.results import RunFolder
 from lengen.seeding import rng_for
-from lengen.train.loop import build_decoder, build_optimizer, load_decoder, training_batches, training_step
+from lengen.train.loop import build_decoder, load_decoder, training_batches
+from lengen.train.update import build_optimizer, training_step
 
 LENGTHS = (4, 8, 12, 16, 20, 24, 28)
 

@@ -188,6 +188,10 @@ def test_limits_are_stated_before_work_begins():
     hypothesis = random_attention(rng_for(6, "test"), 2, 2, 2, 1.0)
     with pytest.raises(ValueError, match=r"4999950000 terms, above the limit of 1073741824"):
         by_definition(hypothesis, torch.zeros(1, 100_000, dtype=torch.int64))
+    # Few enough terms for the time, but their list alone would not fit most machines.
+    triples = random_attention(rng_for(6, "test"), 3, 2, 2, 1.0)
+    with pytest.raises(ValueError, match=r"3-sets of 1800 positions takes 23,289,134,400 bytes, above the limit"):
+        by_definition(triples, torch.zeros(1, 1800, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"1100\^2 token tuples, above the limit of 1048576"):
         average_over_all_sets(hypothesis.value, 2, torch.arange(1100)[None])
 

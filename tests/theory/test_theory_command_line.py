@@ -31,6 +31,11 @@ def test_list_names_every_check(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [check.name for check in CHECKS]
     assert len({check.name for check in CHECKS}) == len(CHECKS)
+    assert run("list", "--json") == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert records == [
+        {"name": check.name, "paper_ref": check.paper_ref, "statement": check.statement} for check in CHECKS
+    ]
 
 
 def test_json_has_exactly_the_promised_fields(capsys):
@@ -90,8 +95,11 @@ def test_a_counterexample_that_loses_too_little_fails(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["check", "theorem4.3"], "there is no statement 'theorem4.3'; did you mean 'theorem-4.3'?"),
-        (["check", "zzz"], "there is no statement 'zzz'; `lengen theory list` shows them all"),
+        (
+            ["check", "theorem4.3"],
+            "unknown statement 'theorem4.3'; did you mean 'theorem-4.3', see `lengen theory list`",
+        ),
+        (["check", "zzz"], "unknown statement 'zzz'; choose from definition-3.2, "),
         (["check", "lemma-c.2", "--L", "8"], "--L and --L-bar are for counterexample-"),
         (["check", "counterexample-coverage", "--L", "8", "--L-bar", "8"], "L_bar=8 is not longer than L=8"),
         (["check", "counterexample-coverage", "--L", "1"], "L=1 is too short"),
@@ -117,6 +125,8 @@ def test_figures_are_drawn_from_the_stored_rows(tmp_path, capsys):
     written = [Path(line) for line in capsys.readouterr().out.splitlines()]
     assert [path.name for path in written] == [f"theory-{name}.png" for name in FIGURES]
     assert all(path.stat().st_size > 10_000 for path in written)
+    with pytest.raises(ValueError, match=r"theory-theorem\.png exists already"):
+        run("plot", "--out", str(tmp_path / "figures"), "--rows", str(ROWS))
 
 
 def test_drawing_needs_no_torch():
@@ -140,12 +150,32 @@ def test_stored_rows_show_what_the_text_says():
     assert {row["task"] for row in rows["bridge"] if "bound" in row} == {"planted parity"}
 
 
-def test_plot_measures_and_writes_rows(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def quick_measurements(monkeypatch):
+    """Measurements that take no time: the stored rows."""
     from lengen.theory import measurements
 
     stored = read_rows(ROWS)
     quick = {name: (lambda table=table: table) for name, table in stored.items()}
     monkeypatch.setattr(measurements, "MEASUREMENTS", quick)
-    assert run("plot", "--out", str(tmp_path)) == 0
-    assert capsys.readouterr().out.count("measuring") == len(stored)
-    assert read_rows(tmp_path) == stored
+    return stored
+
+
+@pytest.mark.parametrize("there", ["theory-bridge.png", "growth.jsonl"])
+def test_plot_replaces_nothing_unasked_and_says_so_before_it_measures(tmp_path, quick_measurements, capsys, there):
+    (tmp_path / there).write_text("mine")
+    with pytest.raises(ValueError, match=f"{there} exists already; choose another --out or add --overwrite"):
+        run("plot", "--out", str(tmp_path))
+    assert "measuring" not in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == [there]
+
+
+def test_plot_measures_writes_rows_and_replaces_what_it_is_told_to(tmp_path, quick_measurements, capsys):
+    for name in ("theory-bridge.png", "growth.jsonl"):
+        (tmp_path / name).write_text("mine")
+    assert run("plot", "--out", str(tmp_path), "--overwrite") == 0
+    out, err = capsys.readouterr()
+    assert err.count("measuring") == len(quick_measurements)
+    assert out.splitlines() == [str(tmp_path / f"theory-{name}.png") for name in FIGURES]
+    assert (tmp_path / "theory-bridge.png").read_bytes().startswith(b"\x89PNG")
+    assert read_rows(tmp_path) == quick_measurements

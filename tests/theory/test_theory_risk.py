@@ -68,8 +68,8 @@ def test_all_minimisers_are_returned_and_the_worst_is_told():
     outcome = without_relativity(8).outcome(16)
     assert set(outcome.minimisers) == {("g_00", "g_1"), ("g_01", "g_1")}
     assert set(outcome.training_risks.values()) == {0.0}
-    assert outcome.worst_minimiser == ("g_01", "g_1")
     assert outcome.minimisers["g_00", "g_1"].value == 0
+    assert outcome.worst == outcome.minimisers["g_01", "g_1"]
     assert outcome.worst.value > 0.5
 
 

@@ -39,7 +39,6 @@ def test_the_loss_stays_within_both_bounds(point):
     assert report.repaired_holds
     if point.difficulty > 0:
         assert report.measured.value >= report.delta > 0  # a loss of 0 would satisfy anything
-        assert report.slack == pytest.approx(report.bound / report.measured.value)
     else:
         assert report.bound == report.measured.value == 0
 

@@ -5,7 +5,7 @@ import signal
 
 from lengen.train import loop
 from lengen.train.launch import Job, train_job
-from lengen.train.loop import Outcome
+from lengen.train.optimise import Outcome
 
 
 def die_once(job: Job) -> Outcome | None:

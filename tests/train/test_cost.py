@@ -20,7 +20,8 @@ from lengen.model.config import ModelConfig
 from lengen.positions import scheme_named
 from lengen.train.cost import CPU_CORE, Device, Example, cost_of, forward_flops, num_parameters, saved_bytes
 from lengen.train.cost import workload_of as workload
-from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
+from lengen.train.loop import build_decoder, training_batches
+from lengen.train.update import build_optimizer, training_step
 
 DOCS = Path(__file__).parents[2] / "docs" / "scaling.md"
 PRESETS = ["fig1-k8", "fig2-jump1", "fig3a-depth3", "fig3c-depth3", "fig8b-jump1"]
@@ -87,10 +88,17 @@ def test_bad_plans_are_one_sentence(capsys):
         (["fig3a-dpth3", "--devices", "1", "--tflops", "1"], "did you mean 'fig3a-depth3'"),
         (["fig3a-depth3", "--devices", "0", "--tflops", "1"], "--devices 0 is not positive"),
         (["fig3a-depth3", "--devices", "1", "--tflops", "-1"], "--tflops -1 is not positive"),
+        (["fig3a-depth3", "--devices", "1", "--tflops", "1", "--link-gbps", "0"], "--link-gbps 0 is not positive"),
         (["language-short", "--scale", "cpu", "--devices", "1", "--tflops", "1"], "not at --scale cpu"),
     ):
         assert main(["plan", *arguments]) == 2
         assert expected in capsys.readouterr().err
+
+
+def test_help_names_every_plan_that_is_no_preset(capsys):
+    with pytest.raises(SystemExit):
+        main(["plan", "--help"])
+    assert ", ".join(LANGUAGE) in " ".join(capsys.readouterr().out.split())
 
 
 def test_every_number_of_the_documented_table_is_computed(capsys):

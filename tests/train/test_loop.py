@@ -21,8 +21,9 @@ from lengen.tasks import SparseParity
 from lengen.tasks.sparse_parity import FIRST_MARKER
 from lengen.train import loop, optimise, record
 from lengen.train.curriculum import Curriculum
-from lengen.train.loop import NonFiniteLoss, build_decoder, build_optimizer, train, training_batches, training_step
+from lengen.train.loop import build_decoder, train, training_batches
 from lengen.train.optimise import RunIsHeld, held
+from lengen.train.update import NonFiniteLoss, build_optimizer, training_step
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "loss.json"
 

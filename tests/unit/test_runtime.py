@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-PAGES = 64 * 2**20 // 4096
+NUM_ELEMENTS = 64 * 2**20 // 4
 MAKE_TEN_TENSORS = """
 import resource, torch
 {prepare}
@@ -18,19 +18,12 @@ print(faults() - before)
 
 
 def faults_of_ten_tensors(prepare: str) -> int:
-    script = MAKE_TEN_TENSORS.format(prepare=prepare, elements=PAGES * 4096 // 4)
+    script = MAKE_TEN_TENSORS.format(prepare=prepare, elements=NUM_ELEMENTS)
     return int(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
 
 
-needs_glibc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the allocator is glibc's")
-
-
-@needs_glibc
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the allocator is glibc's")
 def test_memory_is_kept() -> None:
     prepare = "from lengen.runtime import prepare_torch; prepare_torch(num_threads=1)"
-    assert faults_of_ten_tensors(prepare) < PAGES
-
-
-@needs_glibc
-def test_without_it_every_tensor_faults_all_its_pages() -> None:
-    assert faults_of_ten_tensors("") >= 10 * PAGES
+    # Against the default on this machine: how many faults a mapping costs depends on whether its pages are huge.
+    assert faults_of_ten_tensors(prepare) < faults_of_ten_tensors("") / 10

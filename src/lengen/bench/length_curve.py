@@ -19,7 +19,8 @@ from lengen.positions import scheme_named
 from lengen.seeding import rng_for
 from lengen.stopped import Failed
 from lengen.tasks import ParityScratchpad
-from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
+from lengen.train.loop import build_decoder, training_batches
+from lengen.train.update import build_optimizer, training_step
 
 NUM_TRAINING_STEPS = 150  # short lengths become right, long ones do not: a curve of zeros would agree by itself
 NUM_REPEATS = 3

@@ -14,7 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from lengen.bench.row import BenchRow, Spread
 from lengen.bench.timing import compare, num_threads
 from lengen.bench.training_step import cases, our_steps, steps_of
-from lengen.train.loop import build_decoder, build_optimizer
+from lengen.train.loop import build_decoder
+from lengen.train.update import build_optimizer
 
 MATRIX_SIZE = 1024
 NUM_PRODUCTS = 10

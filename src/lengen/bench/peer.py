@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from lengen.batch import Batch
 from lengen.config import RunConfig
+from lengen.extras import extra_module
 from lengen.model.config import ModelConfig
 
 NAME = "transformers GPT-NeoX"
@@ -21,11 +22,10 @@ class PaddedBatch(NamedTuple):
     labels: Int[Tensor, "B T"]
 
 
-def build_peer(model: ModelConfig, vocab_size: int, seed: int = 0) -> Any:
+def build_peer(model: ModelConfig, vocab_size: int) -> Any:
     """A model of the same depth, width, heads and MLP, with rotary positions."""
-    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
-
-    config = GPTNeoXConfig(
+    transformers = extra_module("transformers", "hf")
+    config = transformers.GPTNeoXConfig(
         vocab_size=vocab_size,
         hidden_size=model.width,
         num_hidden_layers=model.num_layers,
@@ -35,8 +35,8 @@ def build_peer(model: ModelConfig, vocab_size: int, seed: int = 0) -> Any:
         eos_token_id=None,
         attn_implementation="sdpa",
     )
-    torch.manual_seed(seed)
-    return GPTNeoXForCausalLM(config)
+    torch.manual_seed(0)
+    return transformers.GPTNeoXForCausalLM(config)
 
 
 def padded_batches(batches: list[Batch], batch_size: int) -> list[PaddedBatch]:

@@ -1,7 +1,7 @@
 """What is kept of a benchmark: one row a comparison, one file a benchmark. Standard library only."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -47,14 +47,22 @@ class BenchRow:
         met = None if target is None else ratio >= target if bound == "at least" else ratio <= target
         return cls(name, setting, peer, threads, ratio, low, high, bound, target, met)
 
+    @property
+    def comparison(self) -> tuple[str, str, int]:
+        """Which row of its benchmark this is: a new measurement of it takes its place."""
+        return self.setting, self.peer, self.threads
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def write_rows(folder: Path, benchmark: str, rows: Iterable[BenchRow]) -> None:
-    """Replace what was measured before."""
-    lines = "".join(json.dumps(row.to_dict()) + "\n" for row in rows)
+def write_rows(folder: Path, benchmark: str, measured: Sequence[BenchRow]) -> list[BenchRow]:
+    """Replace the rows of the same comparisons; the others, not measured this time, are kept and returned."""
+    comparisons = {row.comparison for row in measured}
+    kept = [row for row in read_rows(folder, [benchmark]) if row.comparison not in comparisons]
+    lines = "".join(json.dumps(row.to_dict()) + "\n" for row in (*measured, *kept))
     write_atomically(folder / f"{benchmark}.jsonl", lines.encode())
+    return kept
 
 
 def read_rows(folder: Path, benchmarks: Iterable[str]) -> list[BenchRow]:

@@ -15,7 +15,7 @@ from lengen.theory.instances import random_attention, random_tokens
 
 VOCAB_SIZE, LOCALITY = 8, 16
 LONGEST = {2: 1_000_000, 3: 100_000}  # length by sparsity
-MOST_SETS = 2**23  # the definition holds every set at once: more would not fit a gigabyte
+MOST_SETS = 2**23  # the definition holds every set at once: these take a gigabyte
 NUM_REPEATS = 3
 LARGEST_EXPONENT = 1.1
 MOST_SECONDS, MOST_MEGABYTES = 3.0, 1_024

@@ -15,7 +15,8 @@ from lengen.config import RunConfig
 from lengen.experiments.presets import preset_config
 from lengen.model.config import PAPER_MODEL
 from lengen.model.decoder import Decoder
-from lengen.train.loop import build_decoder, build_optimizer, training_batches, training_step
+from lengen.train.loop import build_decoder, training_batches
+from lengen.train.update import build_optimizer, training_step
 
 NUM_STEPS, NUM_REPEATS = 16, 3  # steps a repeat: enough that their mean length is about that of a run
 NUM_WIDE_STEPS, NUM_WIDE_REPEATS = 2, 3

@@ -10,6 +10,7 @@ import json
 import math
 from pathlib import Path
 
+from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag
 from lengen.cli.overrides import parse_lengths
 from lengen.results import RunFolder
@@ -30,8 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     lengths = sorted(set(parse_lengths(args.lengths)))
-    if args.num_examples < 1:
-        raise ValueError(f"--num-examples {args.num_examples} is too few; use at least 1")
+    require_at_least("--num-examples", args.num_examples, 1)
     folder = RunFolder(args.folder)
     folder.read_run()
 

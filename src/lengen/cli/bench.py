@@ -5,6 +5,7 @@ Needs the `hf` extra (transformers) for its peers. All of it takes up to twenty 
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,7 +64,12 @@ def _measured(names: list[str], out: Path) -> Iterator[BenchRow]:
         for row in benchmark_named(name).measure():
             rows.append(row)
             yield row
-        write_rows(out, name, rows)
+        for kept in write_rows(out, name, rows):
+            print(
+                f"{name}: not measured this time, so its row is kept: {kept.setting}, against {kept.peer}, "
+                f"{kept.threads} thread{'s' if kept.threads > 1 else ''}",
+                file=sys.stderr,
+            )
 
 
 def _line(cells: tuple[str, ...]) -> str:

@@ -6,11 +6,13 @@ T is the rate that matrix products of the model's size reach, not the data sheet
 import argparse
 import json
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from lengen.cli.listing import add_json_flag
-from lengen.language.cost import LANGUAGE
 from lengen.naming import unknown_name
-from lengen.train.cost import A100, Cost, Device, Workload, cost_of, workload_of
+
+if TYPE_CHECKING:  # torch takes a second to import, and `lengen plan --help` should not wait for it
+    from lengen.train.cost import Cost, Workload
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  lengen plan language-short --devices 64 --tflops 200 --sharding full --json\n"
         "  lengen plan fig3a-depth3 --devices 1 --tflops 0.085 --memory-gbps 10   # one core"
     )
-    parser.add_argument("preset", metavar="PRESET", help=f"see `lengen presets`; or {', '.join(LANGUAGE)} (Table 5)")
+    parser.add_argument(
+        "preset", metavar="PRESET", help="see `lengen presets`; or language-short, language-long (Table 5)"
+    )
     parser.add_argument("--scale", default="paper", metavar="SCALE", help="smoke, cpu or paper (default)")
     parser.add_argument("--precision", choices=("fp32", "bf16"), help="default: the preset's own")
     parser.add_argument("--devices", type=int, required=True, metavar="N", help="that train one model")
@@ -28,35 +32,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sharding", choices=("none", "full"), default="none", help="a copy on each device (default), or a slice"
     )
-    for flag, default, what in (
-        ("--memory-gbps", A100.memory_gbps, "of a device's memory"),
-        ("--link-gbps", A100.link_gbps, "between devices"),
-    ):
-        parser.add_argument(
-            flag, type=float, default=default, metavar="X", help=f"GB/s {what} (default {default:g}, A100)"
-        )
+    for flag, what in (("--memory-gbps", "of a device's memory"), ("--link-gbps", "between devices")):
+        parser.add_argument(flag, type=float, metavar="X", help=f"GB/s {what} (default: an A100's)")
     add_json_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    from lengen.train.cost import A100, Device, cost_of
+
     for flag, value in (
         ("--devices", args.devices),
         ("--tflops", args.tflops),
         ("--memory-gbps", args.memory_gbps),
         ("--link-gbps", args.link_gbps),
     ):
-        if not value > 0:
+        if value is not None and not value > 0:
             raise ValueError(f"{flag} {value:g} is not positive; use a number above 0")
     workload = workload_named(args.preset, args.scale)
     workload = replace(workload, precision=args.precision or workload.precision)
-    device = Device(args.tflops, args.memory_gbps, args.link_gbps)
+    device = Device(args.tflops, args.memory_gbps or A100.memory_gbps, args.link_gbps or A100.link_gbps)
     cost = cost_of(workload, device, args.devices, args.sharding)
     print(json.dumps(asdict(cost)) if args.json else in_words(cost))
     return 0
 
 
-def workload_named(preset: str, scale: str) -> Workload:
+def workload_named(preset: str, scale: str) -> "Workload":
     from lengen.experiments.presets import PRESETS, preset_config
+    from lengen.language.cost import LANGUAGE
+    from lengen.train.cost import workload_of
 
     if preset in LANGUAGE:
         if scale != "paper":
@@ -67,7 +70,7 @@ def workload_named(preset: str, scale: str) -> Workload:
     return workload_of(preset_config(preset, scale))
 
 
-def in_words(cost: Cost) -> str:
+def in_words(cost: "Cost") -> str:
     def share(seconds: float) -> str:
         return f"{1e3 * seconds:,.1f} ms"
 

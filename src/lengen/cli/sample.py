@@ -2,6 +2,7 @@
 
 import argparse
 
+from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.overrides import replace_fields
 from lengen.naming import unknown_name
@@ -30,8 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.task not in TASKS:
         raise unknown_name("task", args.task, TASKS)
-    if args.num_examples < 1:
-        raise ValueError(f"--num-examples {args.num_examples} is too few; use at least 1")
+    require_at_least("--num-examples", args.num_examples, 1)
     stray = [section for section in args.overrides if section != "task"]
     if stray:
         raise ValueError(f"--{stray[0]}.* has no meaning for a sample; only --task.SETTING has")

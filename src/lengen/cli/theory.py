@@ -1,14 +1,18 @@
 """`lengen theory`: list the paper's statements, check them, draw their figures."""
 
 import argparse
-import difflib
 import json
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.subcommands import add_subcommand
+from lengen.naming import unknown_name
 
 if TYPE_CHECKING:  # torch takes a second to import, and `lengen --help` should not wait for it
+    from lengen.figures.theory import Rows
     from lengen.theory.checks import Check, Result
 
 DEFAULT_L = 8
@@ -28,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     commands = parser.add_subparsers(dest="theory_command", metavar="COMMAND", required=True)
 
-    add_subcommand(commands, "list", "name every statement, with its place in the paper", "lengen theory list")
+    add_json_flag(
+        add_subcommand(commands, "list", "name every statement, with its place in the paper", "lengen theory list")
+    )
     check = add_subcommand(
         commands,
         "check",
@@ -37,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Check the named statements, or all of them (about a minute).",
     )
     check.add_argument("names", nargs="*", metavar="NAME", help="statements to check (default: all)")
-    check.add_argument("--json", action="store_true", help="print one JSON object a line")
+    add_json_flag(check)
     check.add_argument(
         "--L", type=int, dest="max_length", metavar="L", help="training length of the counterexamples (default: 8)"
     )
@@ -54,23 +60,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     plot.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the figures go")
     plot.add_argument("--rows", type=Path, metavar="DIR", help="draw these rows (*.jsonl) instead of measuring")
+    plot.add_argument("--overwrite", action="store_true", help="replace figures and rows that are there")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run one subcommand; the exit code."""
     if args.theory_command == "list":
-        return _list()
+        return _list(args.json)
     if args.theory_command == "check":
         return _check(args.names, args.json, args.max_length, args.test_length)
-    return _plot(args.out, args.rows)
+    return _plot(args.out, args.rows, args.overwrite)
 
 
-def _list() -> int:
+def _list(as_json: bool) -> int:
     from lengen.theory.checks import CHECKS
 
-    width = max(len(check.name) for check in CHECKS)
-    for check in CHECKS:
-        print(f"{check.name:<{width}}  {check.paper_ref}: {check.statement}")
+    print_records([{"name": c.name, "paper_ref": c.paper_ref, "statement": c.statement} for c in CHECKS], as_json)
     return 0
 
 
@@ -96,9 +101,7 @@ def _select(checks: list["Check"], names: list[str]) -> list["Check"]:
     by_name = {check.name: check for check in checks}
     for name in names:
         if name not in by_name:
-            near = difflib.get_close_matches(name, by_name, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]!r}?" if near else "`lengen theory list` shows them all"
-            raise ValueError(f"there is no statement {name!r}; {hint}")
+            raise unknown_name("statement", name, by_name, "see `lengen theory list`")
     return [by_name[name] for name in names] if names else checks
 
 
@@ -112,22 +115,36 @@ def _describe(result: "Result") -> str:
     )
 
 
-def _plot(out: Path, rows_dir: Path | None) -> int:
-    from lengen.figures.theory import draw_all, read_rows
+def _plot(out: Path, rows_dir: Path | None, overwrite: bool) -> int:
+    from lengen.figures.theory import draw_all, figure_files, read_rows
 
-    if rows_dir is not None:
-        rows = read_rows(rows_dir)
-    else:
-        from lengen.theory.measurements import MEASUREMENTS
-
-        rows = {}
-        for name, measure in MEASUREMENTS.items():
-            print(f"measuring {name}", flush=True)
-            rows[name] = measure()
-    out.mkdir(parents=True, exist_ok=True)
-    if rows_dir is None:
-        for name, table in rows.items():
-            (out / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
-    for path in draw_all(rows, out):
+    if not overwrite:
+        _refuse_to_replace(figure_files(out).values())
+    rows = _measured(out, overwrite) if rows_dir is None else read_rows(rows_dir)
+    for path in draw_all(rows, out, overwrite):
         print(path)
     return 0
+
+
+def _measured(out: Path, overwrite: bool) -> "Rows":
+    """What the figures show; its rows are written once all are measured."""
+    from lengen.results import RunFolder, write_atomically
+    from lengen.theory.measurements import MEASUREMENTS
+
+    files = {name: out / f"{name}.jsonl" for name in MEASUREMENTS}
+    if not overwrite:
+        _refuse_to_replace(files.values())
+    RunFolder(out).create()  # a folder that cannot be written to is known before any work is spent
+    rows = {}
+    for name, measure in MEASUREMENTS.items():
+        print(f"measuring {name}", file=sys.stderr, flush=True)
+        rows[name] = measure()
+    for name, table in rows.items():
+        write_atomically(files[name], "".join(json.dumps(row) + "\n" for row in table).encode())
+    return rows
+
+
+def _refuse_to_replace(files: Iterable[Path]) -> None:
+    for file in files:
+        if file.exists():
+            raise ValueError(f"{file} exists already; choose another --out or add --overwrite")

@@ -118,8 +118,9 @@ def _title(analysis: Analysis) -> str:
     return f"{settings.model}{chosen}\n{settings.text}, {settings.short} → {settings.long}"
 
 
-def draw_masks(long: int = 8, short: int = 2, influential: Sequence[int] = (2, 4)) -> Figure:
-    """Figure 5: what each of the three losses sees; places are counted from 1, as in the paper."""
+def draw_masks() -> Figure:
+    """Figure 5: what each of the three losses sees; lengths and places, counted from 1, are the paper's."""
+    long, short, influential = 8, 2, (2, 4)
     recent = range(long - short, long)
     seen = {
         SHORT: set(recent),

@@ -89,15 +89,13 @@ def draw_length_curves(curves: Sequence[Curve], title: str = "") -> Figure:
     return draw_panels([Panel(title, curves)])
 
 
-def draw_panels(panels: Sequence[Panel], title: str = "") -> Figure:
+def draw_panels(panels: Sequence[Panel]) -> Figure:
     """Panels side by side, two to a row, with one scale of accuracy and one legend each."""
     num_columns = min(len(panels), 2)
     num_rows = -(-len(panels) // num_columns)
     figure = Figure(figsize=(7 if num_columns == 1 else 11, 4.2 * num_rows), layout="constrained")
     for index, panel in enumerate(panels):
         _draw(figure.add_subplot(num_rows, num_columns, index + 1), panel)
-    if title:
-        figure.suptitle(title)
     return figure
 
 

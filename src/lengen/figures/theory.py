@@ -8,6 +8,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lengen.figures.length_curves import save_figure
+
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
 
@@ -33,15 +35,17 @@ def read_rows(directory: Path) -> Rows:
     }
 
 
-def draw_all(rows: Rows, out: Path) -> list[Path]:
+def figure_files(out: Path) -> dict[str, Path]:
+    """Where each figure goes."""
+    return {name: out / f"theory-{name}.png" for name in FIGURES}
+
+
+def draw_all(rows: Rows, out: Path, overwrite: bool) -> list[Path]:
     """Draw every figure into `out`; the paths written."""
-    paths = []
+    files = figure_files(out)
     for name, (_, draw) in FIGURES.items():
-        figure = draw(rows)
-        path = out / f"theory-{name}.png"
-        figure.savefig(path, dpi=150)
-        paths.append(path)
-    return paths
+        save_figure(draw(rows), files[name], overwrite)
+    return list(files.values())
 
 
 def draw_theorem(rows: Rows) -> Figure:

@@ -1,14 +1,9 @@
-"""The libraries for text are an extra: imported where they are used, with one sentence if they are not there."""
+"""The libraries for text are an extra."""
 
-from importlib import import_module
 from typing import Any
+
+from lengen.extras import extra_module
 
 
 def language_module(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0]
-        raise ValueError(
-            f"this needs {package}, which is not installed; in lengen's folder, pip install -e '.[language]'"
-        ) from error
+    return extra_module(name, "language")

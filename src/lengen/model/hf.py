@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from lengen.extras import extra_module
 from lengen.model.config import PLAIN_ATTENTION, ModelConfig
 from lengen.model.decoder import Decoder
 from lengen.positions.assign import Contiguous
@@ -38,8 +39,7 @@ BLOCK_NAMES = {
 
 def to_hf(decoder: Decoder, max_positions: int = 2048) -> "GPTNeoXForCausalLM":
     """A GPT-NeoX model with the same logits. Only rotary schemes that predict no ids exist there."""
-    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
-
+    transformers = extra_module("transformers", "hf")
     config, encoder = decoder.config, decoder.scheme.encoder
     if not isinstance(encoder, Rope) or decoder.position_head is not None:
         raise ValueError(
@@ -51,7 +51,7 @@ def to_hf(decoder: Decoder, max_positions: int = 2048) -> "GPTNeoXForCausalLM":
             raise ValueError(
                 f"GPT-NeoX has plain attention, so a model with {name}={value} cannot be converted; use {name}={plain}"
             )
-    hf_config = GPTNeoXConfig(
+    hf_config = transformers.GPTNeoXConfig(
         vocab_size=decoder.embedding.num_embeddings,
         hidden_size=config.width,
         num_hidden_layers=config.num_layers,
@@ -63,7 +63,7 @@ def to_hf(decoder: Decoder, max_positions: int = 2048) -> "GPTNeoXForCausalLM":
         bos_token_id=None,
         eos_token_id=None,
     )
-    model = GPTNeoXForCausalLM(hf_config).to(decoder.token_head.weight.dtype)
+    model = transformers.GPTNeoXForCausalLM(hf_config).to(decoder.token_head.weight.dtype)
     ours = decoder.state_dict()
     theirs = {hf_name: ours[name] for name, hf_name in _shared_names(config.num_layers)}
     for query_name, key_value_name, hf_name in _fused_names(config.num_layers):

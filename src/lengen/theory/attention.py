@@ -19,7 +19,11 @@ from lengen.theory.local_attention import attend_local_sets, gather_sets
 MAX_SET_EVALUATIONS = 2**30
 """The most (sequence, k-set) pairs one call of the definition's sum may visit: about a minute of one core."""
 
-_CHUNK_SETS = 2**18  # (sequence, k-set) pairs held at once: about 20 MB with their tokens and scores
+MAX_SET_BYTES = 2**28
+"""The most bytes that the list of all k-sets may take. With tokens, positions and scores it is about six times that."""
+
+# (sequence, k-set) pairs held at once, tens of megabytes; the sets of one sequence are never split, however many.
+_CHUNK_SETS = 2**18
 
 
 def attend_all_sets(
@@ -37,6 +41,12 @@ def attend_all_sets(
         raise ValueError(
             f"the sum over all {sparsity}-sets of {batch} sequences of length {length} has {batch * num_sets} terms, "
             f"above the limit of {MAX_SET_EVALUATIONS}; give the class a locality, or use shorter or fewer sequences"
+        )
+    num_bytes = num_sets * sparsity * torch.int64.itemsize
+    if num_bytes > MAX_SET_BYTES:
+        raise ValueError(
+            f"the list of all {sparsity}-sets of {length} positions takes {num_bytes:,} bytes, "
+            f"above the limit of {MAX_SET_BYTES:,}; give the class a locality, or use shorter sequences"
         )
     sets = torch.combinations(torch.arange(length), sparsity)  # [C(L, k), k], slots from 0
     rows_at_once = max(1, _CHUNK_SETS // num_sets)

@@ -198,21 +198,6 @@ class PlantedEnsemble:
             weights = weights * self.mu.probabilities(background)
             yield LabelledBatch(_plant(sets, tuples, background), sets, self._labels(tuples), weights)
 
-    def probability(
-        self, sequences: Int[np.ndarray, "n L"], planted: Int[np.ndarray, "n k"]
-    ) -> Float[np.ndarray, " n"]:
-        """P_ℓ(X, S*), exactly, for each sequence with its planted set."""
-        num, length = sequences.shape
-        table = self.position_law.table(length)
-        same_set = (table.sets[None] == planted[:, None]).all(axis=2)
-        tuples = np.take_along_axis(sequences, planted - 1, axis=1)
-        same_tuple = (self.token_law.tuples[None] == tuples[:, None]).all(axis=2)
-        is_background = np.ones((num, length), dtype=bool)
-        np.put_along_axis(is_background, planted - 1, False, axis=1)
-        background = sequences[is_background].reshape(num, length - self.sparsity)
-        planted_probability = (same_set @ table.probabilities) * (same_tuple @ self.token_law.probabilities)
-        return np.asarray(planted_probability * self.mu.probabilities(background))
-
     def _labels(self, tuples: Int[np.ndarray, "n k"]) -> Float[np.ndarray, "n d"]:
         labels = np.asarray(self.label(tuples), dtype=np.float64).reshape(len(tuples), -1)
         if labels.size and not (labels.min() >= 0 and labels.max() <= 1):

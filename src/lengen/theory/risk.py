@@ -52,10 +52,6 @@ class LengthGeneralization:
         """The largest loss at L̄ among the minimisers: what Def. 3.1 must bound, whichever one is returned."""
         return max(self.minimisers.values(), key=lambda loss: loss.value)
 
-    @property
-    def worst_minimiser(self) -> tuple[str, str]:
-        return max(self.minimisers, key=lambda name: self.minimisers[name].value)
-
 
 def training_lengths(max_length: int, sparsity: int) -> range:
     """The integers of [L/2, L] at which a planted set of `sparsity` positions exists."""

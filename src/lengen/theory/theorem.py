@@ -55,11 +55,6 @@ class TheoremReport:
         return self.bound / self.headline_bound if 0 < self.headline_bound < inf else 1.0
 
     @property
-    def slack(self) -> float:
-        """bound / measured: how much room the theorem leaves."""
-        return self.bound / self.measured.value if self.measured.value > 0 else inf
-
-    @property
     def holds(self) -> bool:
         """Do the hypotheses hold and the loss stay within the proof's bound?"""
         return self.hypotheses_hold and self.measured.low <= self.bound

@@ -15,7 +15,8 @@ from lengen.results.store import read_jsonl
 from lengen.stopped import ProcessLost, Stopped
 from lengen.train.engines import Engine, Handle
 from lengen.train.interrupt import StopRequest
-from lengen.train.loop import Outcome, train
+from lengen.train.loop import train
+from lengen.train.optimise import Outcome
 
 POLL_SECONDS = 1.0
 LOG_SECONDS = 30.0  # between lines when no terminal is there to draw bars on

@@ -16,19 +16,8 @@ from lengen.train.checkpoint import Progress, latest_checkpoint, load_checkpoint
 from lengen.train.curriculum import Curriculum
 from lengen.train.distributed import ALONE, Processes, Sharding
 from lengen.train.optimise import Outcome, optimise
-from lengen.train.update import Forward, NonFiniteLoss, build_optimizer, training_step
+from lengen.train.update import Forward, training_step
 from lengen.train.work import Measured, Update
-
-__all__ = [
-    "NonFiniteLoss",
-    "Outcome",
-    "build_decoder",
-    "build_optimizer",
-    "load_decoder",
-    "train",
-    "training_batches",
-    "training_step",
-]
 
 
 def build_decoder(config: RunConfig) -> Decoder:

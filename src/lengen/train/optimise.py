@@ -54,7 +54,8 @@ def held(folder: RunFolder) -> Iterator[None]:
 
 def open_run(work: Work, folder: RunFolder, resume: bool, overwrite: bool) -> None:
     """Make sure that training may write here: a new folder, a run to resume, or one to give up on purpose."""
-    if folder.exists() and resume:
+    if resume:
+        require_run(folder)
         difference = work.difference(folder.read_run()["config"])
         if difference:
             raise ValueError(
@@ -62,10 +63,13 @@ def open_run(work: Work, folder: RunFolder, resume: bool, overwrite: bool) -> No
             )
     elif folder.exists() and not overwrite:
         raise ValueError(f"{folder.path} already holds a run; continue it with --resume or replace it with --overwrite")
-    elif resume:
-        raise ValueError(f"{folder.path} holds no run to resume; drop --resume to start one")
     elif folder.exists():
         discard(folder)
+
+
+def require_run(folder: RunFolder) -> None:
+    if not folder.exists():
+        raise ValueError(f"{folder.path} holds no run to resume; drop --resume to start one")
 
 
 def discard(folder: RunFolder) -> None:
@@ -99,6 +103,8 @@ def optimise(
     with ExitStack() as stack:
 
         def open_folder() -> None:
+            if resume:
+                require_run(folder)  # before a folder is made for the lock
             stack.enter_context(held(folder))
             open_run(work, folder, resume, overwrite)
 
