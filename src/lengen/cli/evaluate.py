@@ -7,6 +7,7 @@ With --decode every example is. Settings that hold no weights can differ from tr
 import argparse
 from pathlib import Path
 
+from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag
 from lengen.cli.overrides import parse_lengths
 from lengen.results import METRICS, Mode, Row, RunFolder
@@ -37,9 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     lengths = parse_lengths(args.lengths)
-    for flag, value in (("--num-examples", args.num_examples), ("--threads", args.threads)):
-        if value < 1:
-            raise ValueError(f"{flag} {value} is too few; use at least 1")
+    require_at_least("--num-examples", args.num_examples, 1)
+    require_at_least("--threads", args.threads, 1)
     folder = RunFolder(args.folder)
     folder.read_run()
     folder.create()

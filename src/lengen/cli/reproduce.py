@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
+from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag, print_records
 from lengen.experiments.figures import FIGURES
 from lengen.experiments.presets import Scale
@@ -44,9 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.scale not in get_args(Scale):
         raise unknown_name("scale", args.scale, get_args(Scale))
-    for flag, value in (("--seeds", args.seeds), ("--workers", args.workers)):
-        if value is not None and value < 1:
-            raise ValueError(f"{flag} {value} is too few; use at least 1")
+    require_at_least("--workers", args.workers, 1)
+    if args.seeds is not None:
+        require_at_least("--seeds", args.seeds, 1)
     if args.address is not None and args.engine != "ray":
         raise ValueError(f"--address {args.address} is a Ray cluster's; add --engine ray")
 

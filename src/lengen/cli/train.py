@@ -12,6 +12,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag
 from lengen.cli.overrides import add_run_flags, apply_overrides, run_flags
 from lengen.cli.training_flags import add_training_flags, set_up_torch
@@ -52,8 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     config = resolve_config(args)
     folder = RunFolder(args.out)
-    if args.threads < 1:
-        raise ValueError(f"--threads {args.threads} is too few; use at least 1")
+    require_at_least("--threads", args.threads, 1)
 
     from lengen.cli.curves import print_curve
     from lengen.train.distributed import join_processes
