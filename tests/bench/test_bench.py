@@ -126,7 +126,8 @@ def test_the_command_writes_rows_and_prints_them(tmp_path, capsys, monkeypatch):
     assert "lengen --help" in capsys.readouterr().out
     assert "| startup | lengen --help | 1 s | 1 | 0.5 | 0.4–0.6 | ≤ 1 | yes |" in page.read_text()
     page.write_text("nothing")
-    assert main(["bench", "--from-rows", "--out", str(tmp_path), "--page", str(page)]) == 2
+    monkeypatch.setattr(Benchmark, "measure", lambda self: pytest.fail("measured for nothing"))
+    assert main(["bench", "startup", "--out", str(tmp_path), "--page", str(page)]) == 2
     assert "has no place for the speed table" in capsys.readouterr().err
     assert page.read_text() == "nothing"
 

@@ -46,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
     names = args.names or list(BENCHMARKS)
     for name in names:
         benchmark_named(name)
+    for page in args.page:  # one that cannot be written is known before any work is spent
+        write_tables(page, read_rows(args.out, BENCHMARKS))
     if not args.json:
         print(_line(HEADINGS))
     for row in read_rows(args.out, names) if args.from_rows else _measured(names, args.out):
