@@ -1,6 +1,7 @@
 """Language runs are pure functions of their config: resumed, branched off, in groups or in processes."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,10 @@ def weights(folder: RunFolder) -> dict[str, torch.Tensor]:
 
 def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
     return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def contents(folder: RunFolder) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +122,36 @@ def test_only_runs_with_the_same_first_phase_can_be_branched_off(corpus, short, 
             RunFolder(tmp_path / "r"),
             start_from=unfinished.path,
         )
+
+
+@pytest.mark.parametrize("is_branched", [False, True])
+def test_a_run_that_is_refused_replaces_nothing(is_branched, corpus, short, tmp_path):
+    """One process has nobody to share a model with: known only once the model is spread."""
+    old = RunFolder(Path(shutil.copytree(short.path, tmp_path / "old")))
+    before = contents(old)
+    other = prepare("other", shakespeare_documents, tmp_path / "c", vocab_size=401, licences={})
+    text = corpus if is_branched else other
+    config = language_preset("short-no-pose", "smoke", text.stamp)
+    source = short.path if is_branched else None
+    with pytest.raises(ValueError, match="--sharding full has nothing to share"):
+        train_language(config, text, old, start_from=source, overwrite=True, quiet=True, sharding="full")
+    assert contents(old) == before
+    train_language(config, text, old, start_from=source, overwrite=True, quiet=True)
+    assert old.read_run()["run"] == config.run_id
+    assert (old.path / "tokenizer.json").read_text() == text.tokenizer().to_str()
+
+
+def test_a_run_is_not_replaced_by_one_that_starts_from_it(corpus, short):
+    before = contents(short)
+    with pytest.raises(ValueError, match=r"cannot start from .*short and write the new run over it; use another --out"):
+        train_language(
+            language_preset("short-no-pose", "smoke", corpus.stamp),
+            corpus,
+            short,
+            start_from=short.path,
+            overwrite=True,
+        )
+    assert contents(short) == before
 
 
 def test_another_corpus_is_refused(corpus, short, tmp_path):
@@ -224,8 +259,6 @@ def test_another_view_changes_angles_and_no_weights(corpus):
 
 
 def test_a_run_can_be_moved_without_its_corpus(short, tmp_path):
-    import shutil
-
     moved = Path(shutil.copytree(short.path, tmp_path / "moved"))
     load_language_model(moved)
     (moved / "tokenizer.json").unlink()
