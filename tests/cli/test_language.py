@@ -55,6 +55,14 @@ def test_what_a_model_is_made_with_is_the_same_in_both_phases(folder):
     assert [config[scheme]["encoder"]["factor"] for scheme in ("first_scheme", "scheme")] == [1.0, 4.0]
 
 
+def test_your_own_files_may_have_a_name(folder, tmp_path, capsys):
+    for flags, name in (([], "files"), (["--name", "plays"], "plays")):
+        capsys.readouterr()
+        assert main(prepare(folder, str(tmp_path / name), *flags, "--json")) == 0
+        manifest = json.loads(capsys.readouterr().out)
+        assert (manifest["corpus"]["name"], manifest["licences"]) == (name, {name: "your own"})
+
+
 def test_c4_is_streamed_once(folder, tmp_path, monkeypatch):
     asked = []
 
@@ -84,6 +92,8 @@ def test_what_is_known_by_name(capsys):
         (["corpus", "prepare", "--out", "x"], "which corpus? give either a NAME"),
         (["corpus", "prepare", "wikitext", "--out", "x"], "did you mean 'wikitext-2'"),
         (["corpus", "prepare", "c4", "--out", "x"], "say how many with --num-documents"),
+        (["corpus", "prepare", "english", "--name", "mine", "--out", "x"], "--name mine is for --files alone"),
+        (["corpus", "prepare", "--files", "{}/plays.jsonl", "--name", "c4", "--out", "{}/y"], "a corpus known by name"),
         (["corpus", "prepare", "--files", "{}/none*.txt", "--out", "x"], "names no text"),
         (["corpus", "prepare", "--files", "{}/plays.jsonl", "--out", "{}/corpus"], "exists already"),
         (["corpus", "prepare", "--files", "{}/plays.jsonl", "--vocab-size", "9", "--out", "{}/y"], "--vocab-size 9"),

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  lengen corpus list\n"
         "  lengen corpus prepare english --out corpora/english\n"
-        "  lengen corpus prepare --files notes/*.txt --vocab-size 4096 --out corpora/notes\n"
+        "  lengen corpus prepare --files notes/*.txt --name notes --vocab-size 4096 --out corpora/notes\n"
         "  lengen corpus prepare c4 --num-documents 100000 --tokenizer llama-2 --out corpora/c4"
     )
     actions = parser.add_subparsers(dest="action", metavar="{list,prepare}", required=True)
@@ -36,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     prepare.add_argument("name", nargs="?", metavar="NAME", help="see `lengen corpus list`; or c4")
     prepare.add_argument("--files", nargs="+", metavar="PATH", help="your own: .txt, .jsonl, .parquet, folders, globs")
+    prepare.add_argument("--name", dest="title", metavar="NAME", help="of --files, for rows and tables (default files)")
     prepare.add_argument("--text-field", default="text", metavar="NAME", help="of JSON and parquet (default text)")
     prepare.add_argument("--num-documents", type=int, metavar="N", help="of c4, which is streamed")
     prepare.add_argument(
@@ -101,9 +102,13 @@ def _prepare(args: argparse.Namespace) -> int:
 
 def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterable["Document"]], str, dict[str, str]]:
     from lengen.language.c4 import c4_documents
-    from lengen.language.corpora import corpus_named, licences
+    from lengen.language.corpora import CORPORA, corpus_named, licences
     from lengen.language.files import find_files, read_files
 
+    if args.title is not None and args.name is not None:
+        raise ValueError(f"--name {args.title} is for --files alone, and {args.name} has a name; drop one of the two")
+    if args.title in {*CORPORA, "c4"}:
+        raise ValueError(f"--name {args.title} is that of a corpus known by name; choose another for your files")
     if args.name == "c4":
         if args.num_documents is None or args.num_documents < 1:
             raise ValueError("c4 has 365 million documents; say how many with --num-documents, e.g. 100000")
@@ -113,6 +118,7 @@ def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterabl
         raise ValueError("which corpus? give either a NAME (see `lengen corpus list`) or --files")
     if args.files is not None:
         paths = find_files(args.files)
-        return lambda: read_files(paths, args.text_field), "files", {"files": "your own"}
+        title = args.title or "files"
+        return lambda: read_files(paths, args.text_field), title, {title: "your own"}
     corpus = corpus_named(args.name)
     return lambda: corpus.documents(cache), args.name, licences(args.name)
