@@ -244,6 +244,7 @@ def test_bad_texts(content, message, model, tmp_path, capsys):
         (["--long", "40"], "reads 32 tokens at most, and --long 40 needs 39; use --long 33 or less"),
         (["--text", "nowhere.txt"], "there is no text nowhere.txt"),
         (["--model", "nowhere"], "nowhere is no model"),
+        (["--model", "nowhere.gguf"], "there is no model nowhere.gguf"),
         (["--max-batch-tokens", "0"], "--max-batch-tokens 0 is too few"),
         (["--num-examples", "1"], "--num-examples 1 is too few"),
         (["--num-greedy", "-5"], "--num-greedy -5 is too few; use at least 0"),
@@ -299,6 +300,15 @@ def test_a_damaged_model(model, text, tmp_path, capsys):
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     assert "transformers cannot load" in failure(capsys, "analyze", *arguments(broken, text, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF\x03\x00\x00\x00", b"something else"])
+def test_a_damaged_gguf(content, text, tmp_path, capsys):
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(content)
+    error = failure(capsys, "analyze", *arguments(path, text, tmp_path / "out"))
+    assert f"transformers cannot load {path} (" in error
+    assert "give a whole copy of it, or another" in error
 
 
 def test_other_settings_do_not_mix(model, text, analysis, capsys):

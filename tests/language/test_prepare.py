@@ -93,7 +93,7 @@ def test_a_hugging_face_folder_is_a_tokenizer(corpus, tmp_path):
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [("nowhere", "does not exist"), ("empty.json", "is no tokenizer.json"), ("a.gguf", "cannot read")],
+    [("nowhere", "does not exist"), ("empty.json", "is no tokenizer.json"), ("a.gguf", "cannot load")],
 )
 def test_bad_tokenizers_are_one_sentence(given, message, tmp_path):
     (tmp_path / "empty.json").write_text("{}")
@@ -238,7 +238,7 @@ def test_code_in_a_tokenizer_s_folder_is_never_run_nor_asked_about(corpus, tmp_p
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     (tmp_path / "own.py").write_text("raise SystemExit('code of the folder was run')")
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked at the keyboard"))
-    with pytest.raises(ValueError, match=r"cannot read a tokenizer from .*; give another --tokenizer"):
+    with pytest.raises(ValueError, match=r"transformers cannot load .*; give a whole copy of it, or another"):
         load_tokenizer(str(tmp_path), tmp_path)
 
 

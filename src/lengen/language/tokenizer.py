@@ -1,7 +1,6 @@
 """A byte-level BPE trained on the corpus, or any tokenizer there is: tokenizer.json, a Hugging Face folder, a GGUF."""
 
 import hashlib
-import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,10 +8,9 @@ from typing import Any, NamedTuple
 from lengen.language.archives import members
 from lengen.language.extra import language_module
 from lengen.language.fetch import Package, fetch
+from lengen.language.pretrained import load_pretrained_tokenizer
 from lengen.results.store import write_atomically
 
-# Left open, transformers asks at the keyboard whether to run the folder's own code.
-SAFELY = {"local_files_only": True, "trust_remote_code": False}
 END_OF_TEXT = "<|endoftext|>"
 ENDS = (END_OF_TEXT, "</s>", "<|end_of_text|>", "<eos>", "<|im_end|>")  # what others call it, tried in this order
 
@@ -77,19 +75,7 @@ def load_tokenizer(given: str, cache: Path) -> Any:
             return language_module("tokenizers").Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
             raise ValueError(f"{path} is no tokenizer.json ({error}); give another --tokenizer") from error
-    transformers = language_module("transformers")
-    try:
-        if path.is_dir():
-            loaded = transformers.AutoTokenizer.from_pretrained(path, **SAFELY)
-        else:
-            language_module("gguf")
-            loaded = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, **SAFELY)
-    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ImportError, struct.error) as error:
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ValueError(f"cannot read a tokenizer from {path} ({reason}); give another --tokenizer") from error
-    if getattr(loaded, "backend_tokenizer", None) is None:
-        raise ValueError(f"the tokenizer of {path} has no fast version; add its tokenizer.json to the folder")
-    return loaded.backend_tokenizer
+    return load_pretrained_tokenizer(path)
 
 
 def _packaged(name: str, cache: Path) -> Path:
