@@ -1,6 +1,7 @@
 """`lengen context`: a whole analysis on a tiny model, resumed, shown and drawn; and one sentence for bad input."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,8 @@ from lengen.cli import main
 from lengen.context import analysis as analysis_module
 from lengen.context.show import pieces_of
 from lengen.context.text import read_text
+from lengen.evaluate.agreement import Agreement
+from lengen.evaluate.intervals import Interval
 from lengen.results.context import ORDERS, read_analysis
 
 WORDS = [f"word{number}" for number in range(40)]
@@ -106,6 +109,15 @@ def test_the_full_curve_has_every_point(model, text, tmp_path, capsys):
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [record["order"] for record in records] == [*ORDERS, "greedy"]
     assert {"correlation", "correlation_low", "slope", "recovered_high", "mean_loss_long"} <= set(records[0])
+
+
+def test_what_is_no_number_is_null(model, text, analysis, monkeypatch, strictly_read):
+    """Where no far token gives anything, gains are constant, and nothing correlates with them."""
+    nowhere = Interval(math.nan, -math.inf, math.inf)
+    monkeypatch.setattr("lengen.context.summary.agreement", lambda *_: Agreement(10, *[nowhere] * 4))
+    assert main(["context", "analyze", *arguments(model, text, analysis), "--json"]) == 0
+    for record in strictly_read():
+        assert (record["correlation"], record["slope_low"], record["recovered_high"]) == (None, None, None)
 
 
 def test_an_interrupted_analysis_goes_on(model, text, analysis, tmp_path, capsys, monkeypatch):

@@ -4,14 +4,13 @@ Needs the `hf` extra (transformers) for its peers. All of it takes up to twenty 
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from lengen.bench import BENCHMARKS, benchmark_named
 from lengen.bench.row import BenchRow, read_rows, write_rows
 from lengen.bench.table import HEADINGS, cells_of, write_tables
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 
 DEFAULT_OUT = Path("results/bench")
 
@@ -48,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         print(_line(HEADINGS))
     for row in read_rows(args.out, names) if args.from_rows else _measured(names, args.out):
-        print(json.dumps(row.to_dict()) if args.json else _line(cells_of(row)), flush=True)
+        print(to_json(row.to_dict()) if args.json else _line(cells_of(row)), flush=True)
     for page in args.page:
         write_tables(page, read_rows(args.out, BENCHMARKS))
     return 0

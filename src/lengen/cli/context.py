@@ -5,10 +5,9 @@
 """
 
 import argparse
-import json
 from pathlib import Path
 
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 from lengen.cli.subcommands import add_subcommand
 
 _EXAMPLES = """examples:
@@ -185,7 +184,7 @@ def _analyze(args: argparse.Namespace) -> int:
             if not console.is_terminal and (num_done % 20 == 0 or num_done == args.num_examples):
                 console.print(f"{num_done}/{args.num_examples} examples", highlight=False)
     for record in summarize(read_analysis(args.out)):
-        print(json.dumps(record) if args.json else _line(record))
+        print(to_json(record) if args.json else _line(record))
     return 0
 
 

@@ -5,13 +5,12 @@ writes a folder that `lengen lm train` reads. Nothing is redistributed: look at 
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lengen.cli.listing import add_json_flag, print_records
+from lengen.cli.listing import add_json_flag, print_records, to_json
 from lengen.cli.subcommands import add_subcommand
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def _prepare(args: argparse.Namespace) -> int:
         say=lambda message: print(f"[{name}] {message}", file=sys.stderr, flush=True),
     )
     if args.json:
-        print(json.dumps(corpus.manifest))
+        print(to_json(corpus.manifest))
         return 0
     print(f"{args.out}: vocabulary {corpus.stamp.vocab_size}, digest {corpus.stamp.digest}")
     for split, stamp in corpus.manifest["splits"].items():

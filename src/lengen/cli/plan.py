@@ -4,10 +4,9 @@ T is the rate that matrix products of the model's size reach, not the data sheet
 """
 
 import argparse
-import json
 from dataclasses import asdict, replace
 
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 from lengen.language.cost import LANGUAGE
 from lengen.naming import unknown_name
 from lengen.train.cost import A100, Cost, Device, Workload, cost_of, workload_of
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     workload = replace(workload, precision=args.precision or workload.precision)
     device = Device(args.tflops, args.memory_gbps, args.link_gbps)
     cost = cost_of(workload, device, args.devices, args.sharding)
-    print(json.dumps(asdict(cost)) if args.json else in_words(cost))
+    print(to_json(asdict(cost)) if args.json else in_words(cost))
     return 0
 
 

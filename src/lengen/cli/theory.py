@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lengen.cli.listing import to_json
 from lengen.cli.subcommands import add_subcommand
 
 if TYPE_CHECKING:  # torch takes a second to import, and `lengen --help` should not wait for it
@@ -87,7 +88,7 @@ def _check(names: list[str], as_json: bool, max_length: int | None, test_length:
     all_hold = True
     for check in selected:
         result = run_check(check, short, long)
-        print(json.dumps(result.as_json()) if as_json else _describe(result), flush=True)
+        print(to_json(result.as_json()) if as_json else _describe(result), flush=True)
         all_hold = all_hold and result.outcome.holds
     return 0 if all_hold else 1
 
