@@ -19,8 +19,8 @@ from lengen.language.presets import LANGUAGE_PRESETS, language_preset
 from lengen.language.training import build_language_model, train_language, view_through
 from lengen.model.config import ModelConfig
 from lengen.model.decoder import Decoder
-from lengen.positions.assign import Pose, Predicted
-from lengen.positions.scheme import Alibi, Rope, Scheme
+from lengen.positions.assign import Contiguous, Pose, Predicted
+from lengen.positions.scheme import Alibi, Fire, LearnedAbsolute, Rope, Scheme
 from lengen.results import RunFolder
 
 from .conftest import shakespeare_documents
@@ -237,6 +237,14 @@ def test_presets_survive_json_and_are_recognised(name, scale, corpus):
         ({"context": 128}, "no room to shift 128 tokens"),
         ({"scheme": Scheme(Pose(), Alibi())}, "the encoder cannot change from rope to alibi"),
         ({"scheme": Scheme(Predicted(), Rope())}, "text has no coupled ids"),
+        (
+            {
+                "first_scheme": Scheme(Contiguous(), LearnedAbsolute()),
+                "scheme": Scheme(Pose(max_position_id=192), LearnedAbsolute()),
+            },
+            "ape has learned weights, which would be lost between the phases; use nope, rope or alibi",
+        ),
+        ({"first_scheme": Scheme(Pose(), Fire()), "scheme": Scheme(Pose(), Fire())}, "fire has learned weights"),
         ({"batch_size": 0}, "batch_size=0 is too small"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 is not positive"),
     ],
