@@ -32,7 +32,11 @@ def test_from_text_to_a_table(folder, capsys):
     assert json.loads(capsys.readouterr().out)["step"] == 20
     rows = ["--lengths", "16,32", "--split", "test", "--out", str(folder / "rows.jsonl")]
     assert main(["lm", "evaluate", str(folder / "run"), str(folder / "branched"), *rows, "--json"]) == 0
-    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == [
+        f"[{run}] measuring contexts of {length} tokens" for run in ("run", "branched") for length in (16, 32)
+    ]
+    records = [json.loads(line) for line in captured.out.splitlines()]
     assert [record["arm"] for record in records] == ["short"] * 4 + ["short-no-pose"] * 4
     assert all(record["low"] <= record["perplexity"] for record in records)
     assert all(record["high"] is None for record in records)  # the test split is one document

@@ -8,7 +8,9 @@ one model is trained by many processes. Runs that differ only in their last phas
 import argparse
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -170,7 +172,12 @@ def _evaluate(args: argparse.Namespace) -> int:
         config = config_from_dict(folder.read_run()["config"])
         encoder = replace_fields("encoder", config.scheme.encoder, args.overrides.get("encoder", {}))
         rows = evaluate_run(
-            folder, request, args.corpus, encoder, say=lambda message: print(message, file=sys.stderr, flush=True)
+            folder,
+            request,
+            args.corpus,
+            encoder,
+            say=lambda message: print(message, file=sys.stderr, flush=True),
+            tracked=partial(_tracked, folder.path.name),
         )
         append_perplexity_rows(args.out, rows)
         records = []
@@ -180,3 +187,17 @@ def _evaluate(args: argparse.Namespace) -> int:
             records.append({"arm": row.label, "run": row.run, "measure": row.measure, "length": row.length} | numbers)
         print_records(records, args.json)
     return 0
+
+
+def _tracked(name: str, lengths: tuple[int, ...]) -> Iterator[int]:
+    """The lengths as a run is measured at them: a bar, or a line each where nobody watches a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        yield from track(lengths, f"evaluating {name}", console=console, transient=True)
+        return
+    for length in lengths:
+        print(f"[{name}] measuring contexts of {length} tokens", file=sys.stderr, flush=True)
+        yield length
