@@ -22,6 +22,7 @@ from transformers import (
 from lengen.cli import main
 from lengen.context import analysis as analysis_module
 from lengen.context.show import pieces_of
+from lengen.context.sources import Sources
 from lengen.context.text import read_text
 from lengen.evaluate.agreement import Agreement
 from lengen.evaluate.intervals import Interval
@@ -140,6 +141,24 @@ def test_an_interrupted_analysis_goes_on(model, text, analysis, tmp_path, capsys
     before = (out / "rows.jsonl").read_bytes()
     assert main(["context", "analyze", *arguments(model, text, out)]) == 0  # nothing left to do
     assert (out / "rows.jsonl").read_bytes() == before
+
+
+def test_where_model_and_text_are_is_written_once_and_at_once(model, text, tmp_path, monkeypatch):
+    out, there = tmp_path / "out", []
+    real_write, real_rows = Sources.write, analysis_module._rows_of
+
+    def write(sources, folder):
+        there.append("written")
+        real_write(sources, folder)
+
+    def rows_of(*args):
+        there.append((out / "sources.json").is_file())
+        return real_rows(*args)
+
+    monkeypatch.setattr(Sources, "write", write)
+    monkeypatch.setattr(analysis_module, "_rows_of", rows_of)
+    assert main(["context", "analyze", *arguments(model, text, out)]) == 0
+    assert there == ["written", True, True, True]
 
 
 def test_fewer_examples_are_the_first_of_many(model, text, analysis, tmp_path):
