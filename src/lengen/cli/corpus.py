@@ -7,6 +7,7 @@ writes a folder that `lengen lm train` reads. Nothing is redistributed: look at 
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,10 +72,11 @@ def _prepare(args: argparse.Namespace) -> int:
 
     cache = cache_folder(args.cache)
     documents, name, licences = _source(args, cache)
+    say = partial(_say, name)
     check_out(args.out, args.overwrite)
     if args.tokenizer is None:
         check_vocab_size(args.vocab_size)
-    tokenizer = load_tokenizer(args.tokenizer, cache) if args.tokenizer is not None else None
+    tokenizer = load_tokenizer(args.tokenizer, cache, say) if args.tokenizer is not None else None
     for part, licence in licences.items():
         print(f"{part}: {licence}", file=sys.stderr)
     corpus = prepare(
@@ -86,7 +88,7 @@ def _prepare(args: argparse.Namespace) -> int:
         split_of=OWN_SPLITS if args.name == "c4" and not args.files else None,
         licences=licences,
         overwrite=args.overwrite,
-        say=lambda message: print(f"[{name}] {message}", file=sys.stderr, flush=True),
+        say=say,
     )
     if args.json:
         print(to_json(corpus.manifest))
@@ -97,6 +99,10 @@ def _prepare(args: argparse.Namespace) -> int:
             f"{split:<6} {stamp['documents']:>8,} documents {stamp['words']:>12,} words {stamp['tokens']:>12,} tokens"
         )
     return 0
+
+
+def _say(name: str, message: str) -> None:
+    print(f"[{name}] {message}", file=sys.stderr, flush=True)
 
 
 def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterable["Document"]], str, dict[str, str]]:
@@ -120,4 +126,4 @@ def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterabl
         title = args.title or "files"
         return lambda: read_files(paths, args.text_field), title, {title: "your own"}
     corpus = corpus_named(args.name)
-    return lambda: corpus.documents(cache), args.name, licences(args.name)
+    return lambda: corpus.documents(cache, partial(_say, args.name)), args.name, licences(args.name)

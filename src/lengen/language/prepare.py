@@ -90,6 +90,7 @@ def prepare(
     """Write the corpus to `out`: whole, or nothing. `documents` is read again for bounds and for a tokenizer."""
     check_out(out, overwrite)
     if split_of is None:
+        say("reading the documents, to choose those to test on")
         split_of = Splitter.of(cleaned(documents()))
     if tokenizer is None:
         say(f"training a BPE of {vocab_size} tokens")
@@ -105,6 +106,7 @@ def prepare(
     except OSError as error:
         raise ValueError(f"cannot write beside {out} ({error.strerror}); choose another --out") from error
     try:
+        say("cutting the documents into tokens")
         splits = _write_tokens(cleaned(documents()), split_of, tokenizer, dtype, staging, say)
         if not splits["train"].documents:
             raise ValueError(f"{name} holds no text to train on; give other files")

@@ -1,7 +1,7 @@
 """A byte-level BPE trained on the corpus, or any tokenizer there is: tokenizer.json, a Hugging Face folder, a GGUF."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,10 +62,10 @@ def check_vocab_size(vocab_size: int) -> None:
         raise ValueError(f"--vocab-size {vocab_size} is too small: 256 bytes and the end of a text need 257; use 8192")
 
 
-def load_tokenizer(given: str, cache: Path) -> Any:
+def load_tokenizer(given: str, cache: Path, say: Callable[[str], None] = lambda message: None) -> Any:
     """A `tokenizers.Tokenizer` from a name (gpt-neox, llama-2), a tokenizer.json, a GGUF, or a folder."""
     if given in PACKAGED:
-        return load_tokenizer(str(_packaged(given, cache)), cache)
+        return load_tokenizer(str(_packaged(given, cache, say)), cache)
     path = Path(given)
     if not path.exists():
         known = ", ".join(PACKAGED)
@@ -78,12 +78,12 @@ def load_tokenizer(given: str, cache: Path) -> Any:
     return load_pretrained_tokenizer(path)
 
 
-def _packaged(name: str, cache: Path) -> Path:
+def _packaged(name: str, cache: Path, say: Callable[[str], None]) -> Path:
     """The file of a package, kept beside it; one that was cut short or changed is taken from the package again."""
     package, pattern, sha256 = PACKAGED[name]
     kept = cache / f"{name}{Path(pattern).suffix}"
     if not kept.is_file() or hashlib.sha256(kept.read_bytes()).hexdigest() != sha256:
-        (_, content), *_ = members(fetch(package, cache), pattern)
+        (_, content), *_ = members(fetch(package, cache, say), pattern)
         write_atomically(kept, content)
     return kept
 
