@@ -133,6 +133,26 @@ def test_what_is_known_by_name(capsys):
         (["corpus", "prepare", "c4", "--out", "x"], "say how many with --num-documents"),
         (["corpus", "prepare", "english", "--name", "mine", "--out", "x"], "--name mine is for --files alone"),
         (["corpus", "prepare", "--files", "{}/plays.jsonl", "--name", "c4", "--out", "{}/y"], "a corpus known by name"),
+        (
+            ["corpus", "prepare", "english", "--num-documents", "5", "--out", "{}/y"],
+            "--num-documents 5 is for c4 alone",
+        ),
+        (
+            ["corpus", "prepare", "--files", "{}/plays.jsonl", "--num-documents", "5", "--out", "{}/y"],
+            "--num-documents 5 is for c4 alone",
+        ),
+        (
+            ["corpus", "prepare", "english", "--tokenizer", "gpt-neox", "--vocab-size", "300", "--out", "{}/y"],
+            "--tokenizer gpt-neox has its own vocabulary; drop --vocab-size 300",
+        ),
+        (
+            ["lm", "train", "--resume", "--scale", "smoke", "--corpus", "{}/corpus", "--out", "{}/run"],
+            "--scale smoke is that of a --preset",
+        ),
+        (
+            ["lm", "train", "--resume", "--from", "{}/run", "--corpus", "{}/corpus", "--out", "{}/run"],
+            "from where it is; drop --from",
+        ),
         (["corpus", "prepare", "--files", "{}/none*.txt", "--out", "x"], "names no text"),
         (["corpus", "prepare", "--files", "{}/plays.jsonl", "--out", "{}/corpus"], "exists already"),
         (["corpus", "prepare", "--files", "{}/plays.jsonl", "--vocab-size", "9", "--out", "{}/y"], "--vocab-size 9"),

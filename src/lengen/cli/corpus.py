@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     prepare.add_argument(
         "--tokenizer", metavar="T", help="tokenizer.json, GGUF, Hugging Face folder, gpt-neox, llama-2; default: train"
     )
-    prepare.add_argument("--vocab-size", type=int, default=8192, metavar="V", help="of a trained BPE (default 8192)")
+    prepare.add_argument("--vocab-size", type=int, metavar="V", help="of a trained BPE (default 8192)")
     prepare.add_argument("--out", type=Path, required=True, metavar="DIR", help="the prepared corpus")
     prepare.add_argument("--overwrite", action="store_true", help="replace the corpus in DIR")
     prepare.add_argument(
@@ -70,12 +70,14 @@ def _prepare(args: argparse.Namespace) -> int:
     from lengen.language.prepare import OWN_SPLITS, check_out, prepare
     from lengen.language.tokenizer import check_vocab_size, load_tokenizer
 
+    if args.tokenizer is not None and args.vocab_size is not None:
+        raise ValueError(f"--tokenizer {args.tokenizer} has its own vocabulary; drop --vocab-size {args.vocab_size}")
     cache = cache_folder(args.cache)
     documents, name, licences = _source(args, cache)
     say = partial(_say, name)
     check_out(args.out, args.overwrite)
-    if args.tokenizer is None:
-        check_vocab_size(args.vocab_size)
+    vocab_size = 8192 if args.vocab_size is None else args.vocab_size
+    check_vocab_size(vocab_size)
     tokenizer = load_tokenizer(args.tokenizer, cache, say) if args.tokenizer is not None else None
     for part, licence in licences.items():
         print(f"{part}: {licence}", file=sys.stderr)
@@ -84,7 +86,7 @@ def _prepare(args: argparse.Namespace) -> int:
         documents,
         args.out,
         tokenizer=tokenizer,
-        vocab_size=args.vocab_size,
+        vocab_size=vocab_size,
         split_of=OWN_SPLITS if args.name == "c4" and not args.files else None,
         licences=licences,
         overwrite=args.overwrite,
@@ -119,6 +121,8 @@ def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterabl
             raise ValueError("c4 has 365 million documents; say how many with --num-documents, e.g. 100000")
         paths = find_files(args.files) if args.files else []
         return lambda: c4_documents(args.num_documents, paths, args.text_field), "c4", {"c4": "ODC-BY"}
+    if args.num_documents is not None:
+        raise ValueError(f"--num-documents {args.num_documents} is for c4 alone; others are taken whole: drop it")
     if (args.name is None) == (args.files is None):
         raise ValueError("which corpus? give either a NAME (see `lengen corpus list`) or --files")
     if args.files is not None:

@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _configure_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", metavar="NAME", help="see `lengen lm presets`")
-    parser.add_argument("--scale", default="cpu", metavar="SCALE", help="smoke, cpu (default) or paper (Table 5)")
+    parser.add_argument("--scale", metavar="SCALE", help="of the preset: smoke, cpu (default) or paper (Table 5)")
     parser.add_argument("--corpus", type=Path, required=True, metavar="DIR", help="of `lengen corpus prepare`")
     parser.add_argument("--from", dest="start_from", type=Path, metavar="RUN", help="a run with the same first phase")
     add_training_flags(parser)
@@ -121,8 +121,10 @@ def resolve_config(args: argparse.Namespace, corpus: "PackedCorpus") -> Language
     from lengen.results import RunFolder
 
     if args.preset is not None:
-        config = language_preset(args.preset, args.scale, corpus.stamp)
+        config = language_preset(args.preset, args.scale or "cpu", corpus.stamp)
     elif args.resume:
+        if args.scale is not None:
+            raise ValueError(f"--scale {args.scale} is that of a --preset, and --resume has the run's own; drop it")
         config = config_from_dict(RunFolder(args.out).read_run()["config"])
     else:
         raise ValueError("nothing to train: give a --preset (see `lengen lm presets`) or --resume")

@@ -50,8 +50,10 @@ def train_language(
     sharding: Sharding = "none",
 ) -> Outcome:
     """Train to the last step; with `start_from`, only the last phase, after the first one of that run."""
+    if resume and start_from is not None:
+        raise ValueError(f"--resume goes on with {folder.path} from where it is; drop --from {start_from}")
     work = LanguageWork(config, corpus)
-    source = None if start_from is None or resume else RunFolder(start_from)
+    source = None if start_from is None else RunFolder(start_from)
     if source is not None:
         processes.by_first(lambda: check_source(work, source, folder))
 
