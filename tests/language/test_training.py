@@ -1,6 +1,7 @@
 """Language runs are pure functions of their config: resumed, branched off, in groups or in processes."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +19,8 @@ from lengen.language.presets import LANGUAGE_PRESETS, language_preset
 from lengen.language.training import build_language_model, train_language, view_through
 from lengen.model.config import ModelConfig
 from lengen.model.decoder import Decoder
-from lengen.positions.assign import Pose, Predicted
-from lengen.positions.scheme import Alibi, Rope, Scheme
+from lengen.positions.assign import Contiguous, Pose, Predicted
+from lengen.positions.scheme import Alibi, Fire, LearnedAbsolute, Rope, Scheme
 from lengen.results import RunFolder
 
 from .conftest import shakespeare_documents
@@ -31,6 +32,10 @@ def weights(folder: RunFolder) -> dict[str, torch.Tensor]:
 
 def same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
     return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def contents(folder: RunFolder) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +124,36 @@ def test_only_runs_with_the_same_first_phase_can_be_branched_off(corpus, short, 
         )
 
 
+@pytest.mark.parametrize("is_branched", [False, True])
+def test_a_run_that_is_refused_replaces_nothing(is_branched, corpus, short, tmp_path):
+    """One process has nobody to share a model with: known only once the model is spread."""
+    old = RunFolder(Path(shutil.copytree(short.path, tmp_path / "old")))
+    before = contents(old)
+    other = prepare("other", shakespeare_documents, tmp_path / "c", vocab_size=401, licences={})
+    text = corpus if is_branched else other
+    config = language_preset("short-no-pose", "smoke", text.stamp)
+    source = short.path if is_branched else None
+    with pytest.raises(ValueError, match="--sharding full has nothing to share"):
+        train_language(config, text, old, start_from=source, overwrite=True, quiet=True, sharding="full")
+    assert contents(old) == before
+    train_language(config, text, old, start_from=source, overwrite=True, quiet=True)
+    assert old.read_run()["run"] == config.run_id
+    assert (old.path / "tokenizer.json").read_text() == text.tokenizer().to_str()
+
+
+def test_a_run_is_not_replaced_by_one_that_starts_from_it(corpus, short):
+    before = contents(short)
+    with pytest.raises(ValueError, match=r"cannot start from .*short and write the new run over it; use another --out"):
+        train_language(
+            language_preset("short-no-pose", "smoke", corpus.stamp),
+            corpus,
+            short,
+            start_from=short.path,
+            overwrite=True,
+        )
+    assert contents(short) == before
+
+
 def test_another_corpus_is_refused(corpus, short, tmp_path):
     config = language_preset("short", "smoke", replace(corpus.stamp, digest="other"))
     with pytest.raises(ValueError, match="the run was made for corpus other"):
@@ -202,6 +237,14 @@ def test_presets_survive_json_and_are_recognised(name, scale, corpus):
         ({"context": 128}, "no room to shift 128 tokens"),
         ({"scheme": Scheme(Pose(), Alibi())}, "the encoder cannot change from rope to alibi"),
         ({"scheme": Scheme(Predicted(), Rope())}, "text has no coupled ids"),
+        (
+            {
+                "first_scheme": Scheme(Contiguous(), LearnedAbsolute()),
+                "scheme": Scheme(Pose(max_position_id=192), LearnedAbsolute()),
+            },
+            "ape has learned weights, which would be lost between the phases; use nope, rope or alibi",
+        ),
+        ({"first_scheme": Scheme(Pose(), Fire()), "scheme": Scheme(Pose(), Fire())}, "fire has learned weights"),
         ({"batch_size": 0}, "batch_size=0 is too small"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 is not positive"),
     ],
@@ -224,8 +267,6 @@ def test_another_view_changes_angles_and_no_weights(corpus):
 
 
 def test_a_run_can_be_moved_without_its_corpus(short, tmp_path):
-    import shutil
-
     moved = Path(shutil.copytree(short.path, tmp_path / "moved"))
     load_language_model(moved)
     (moved / "tokenizer.json").unlink()

@@ -11,9 +11,10 @@ from lengen.positions.encode import (
     LearnedAbsoluteEncoder,
     PositionEncoder,
     RopeEncoder,
+    build_encoder,
     rope_frequencies,
 )
-from lengen.positions.scheme import Fire, Rope
+from lengen.positions.scheme import ENCODERS, Fire, Rope
 
 IDS = torch.tensor([[0, 3, 3, 9, 1], [5, 6, 40, 2, 200]])  # repeated, skipping, out of order
 
@@ -82,3 +83,9 @@ def test_an_encoder_that_embeds_ids_says_so_by_itself():
     assert LearnedAbsoluteEncoder(num_ids=8, width=4).adds_ids_to_input
     assert not PositionEncoder().adds_ids_to_input
     assert not RopeEncoder(Rope(), head_size=8).adds_ids_to_input
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_settings_say_whether_anything_is_learned(name):
+    encoder = build_encoder(ENCODERS[name](), num_ids=9, width=32, num_heads=2, head_size=16)
+    assert ENCODERS[name].has_weights == bool(list(encoder.parameters()))

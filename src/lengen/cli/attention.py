@@ -6,12 +6,11 @@ one that spreads over all there are.
 """
 
 import argparse
-import json
 import math
 from pathlib import Path
 
 from lengen.cli.flags import require_at_least
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 from lengen.cli.overrides import parse_lengths
 from lengen.results import RunFolder
 
@@ -64,7 +63,7 @@ def _print(layer: int, head: int, keys: dict[int, float], as_json: bool) -> None
     first, last = min(keys), max(keys)
     growth = math.log(keys[last] / keys[first]) / math.log(last / first) if last > first else None
     if as_json:
-        print(json.dumps({"layer": layer, "head": head, "effective_keys": keys, "growth": growth}))
+        print(to_json({"layer": layer, "head": head, "effective_keys": keys, "growth": growth}))
         return
     cells = "  ".join(f"{number:>7.1f}" for number in keys.values())
     print(f"{layer:>5}  {head:>4}  {cells}" + ("" if growth is None else f"   {growth:>6.2f}"))

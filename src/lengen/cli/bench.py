@@ -4,7 +4,6 @@ Needs the `hf` extra (transformers) for its peers. All of it takes up to twenty 
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from lengen.bench import BENCHMARKS, benchmark_named
 from lengen.bench.row import BenchRow, read_rows, write_rows
 from lengen.bench.table import HEADINGS, cells_of, write_tables
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 
 DEFAULT_OUT = Path("results/bench")
 
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         print(_line(HEADINGS))
     for row in read_rows(args.out, names) if args.from_rows else _measured(names, args.out):
-        print(json.dumps(row.to_dict()) if args.json else _line(cells_of(row)), flush=True)
+        print(to_json(row.to_dict()) if args.json else _line(cells_of(row)), flush=True)
     for page in args.page:
         write_tables(page, read_rows(args.out, BENCHMARKS))
     return 0

@@ -1,11 +1,10 @@
 """What the paper claims of its experiments, and what our rows say, each with a 95 % interval and what it is over."""
 
 import argparse
-import json
 import math
 from pathlib import Path
 
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.rows.is_dir():
         raise ValueError(f"{args.rows} is not a folder; give the --out of a `lengen reproduce`")
     for name, paper_ref, statement, judgement in judge_all(args.rows):
-        value, low, high = (number if math.isfinite(number) else None for number in judgement.interval)
+        value, low, high = judgement.interval
         if args.json:
             record = {
                 "claim": name,
@@ -34,11 +33,11 @@ def run(args: argparse.Namespace) -> int:
                 "statement": statement,
                 "note": judgement.note,
             }
-            print(json.dumps(record, ensure_ascii=False))
+            print(to_json(record))
         else:
             print(f"{judgement.verdict:<10}  {name}: {statement} ({paper_ref})")
-            if value is not None:
-                interval = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None else ""
+            if math.isfinite(value):
+                interval = f" [{low:.3f}, {high:.3f}]" if math.isfinite(low) and math.isfinite(high) else ""
                 note = f"; {judgement.note}" if judgement.note else ""
                 print(f"{'':<12}{value:.3f}{interval} over {judgement.over}{note}")
             elif judgement.note:

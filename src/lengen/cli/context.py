@@ -5,10 +5,10 @@
 """
 
 import argparse
-import json
+from itertools import chain
 from pathlib import Path
 
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 from lengen.cli.subcommands import add_subcommand
 
 _EXAMPLES = """examples:
@@ -174,18 +174,20 @@ def _analyze(args: argparse.Namespace) -> int:
     RunFolder(args.out).create()
     rows_file = args.out / "rows.jsonl"
     provenance = {"version": __version__, "commit": source_commit() or "", "torch": torch.__version__}
+    counts = analyze(
+        loaded.model, selector.model, examples, settings, args.max_batch_tokens, rows_file, digests, provenance
+    )
+    num_before = next(counts)  # the analysis in --out, if there is one, is this one
+    Sources(str(args.model.resolve()), str(args.text.resolve())).write(args.out)
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("examples", total=args.num_examples)
-        for num_done in analyze(
-            loaded.model, selector.model, examples, settings, args.max_batch_tokens, rows_file, digests, provenance
-        ):
+        for num_done in chain([num_before], counts):
             progress.update(task, completed=num_done)
-            Sources(str(args.model.resolve()), str(args.text.resolve())).write(args.out)
             if not console.is_terminal and (num_done % 20 == 0 or num_done == args.num_examples):
                 console.print(f"{num_done}/{args.num_examples} examples", highlight=False)
     for record in summarize(read_analysis(args.out)):
-        print(json.dumps(record) if args.json else _line(record))
+        print(to_json(record) if args.json else _line(record))
     return 0
 
 

@@ -1,8 +1,8 @@
 """Printing accuracy by length."""
 
-import json
 from collections.abc import Sequence
 
+from lengen.cli.listing import to_json
 from lengen.evaluate.intervals import wilson
 from lengen.results import METRICS, Row
 
@@ -12,7 +12,7 @@ def print_curve(rows: Sequence[Row], as_json: bool) -> None:
     if as_json:
         for row in rows:
             _, low, high = wilson(row.correct, row.total)
-            print(json.dumps(row.to_dict() | {"low": low, "high": high}), flush=True)
+            print(to_json(row.to_dict() | {"low": low, "high": high}), flush=True)
         return
     by_place = {(row.length, row.metric): row for row in rows}
     metrics = [metric for metric in METRICS if any(row.metric == metric for row in rows)]

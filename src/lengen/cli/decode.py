@@ -1,10 +1,9 @@
 """Decode one example step by step: the predicted token and id against the truth."""
 
 import argparse
-import json
 from pathlib import Path
 
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 from lengen.results import RunFolder
 
 TAKES_OVERRIDES = True
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.json:
         for record in steps:
-            print(json.dumps(record))
+            print(to_json(record))
         return 0
     print("prompt:", " ".join(tested.task.names_of(batch.token_ids[0, : batch.prompt_len].tolist())))
     print(

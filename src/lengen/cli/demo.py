@@ -5,10 +5,9 @@ interrupted goes on where it stopped; one that is done is shown again.
 """
 
 import argparse
-import json
 from pathlib import Path
 
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,5 +21,5 @@ def run(args: argparse.Namespace) -> int:
     from lengen.experiments.demo import run_demo, summary_in_words
 
     summary = run_demo(args.out, overwrite=args.overwrite)
-    print(json.dumps(summary) if args.json else summary_in_words(summary, args.out))
+    print(to_json(summary) if args.json else summary_in_words(summary, args.out))
     return 0

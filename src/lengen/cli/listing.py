@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +11,24 @@ def add_json_flag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
 
 
+def to_json(record: dict[str, Any]) -> str:
+    """One line that every reader of JSON takes: it has no infinity and no NaN, so such numbers are null."""
+    return json.dumps(_finite(record), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def print_records(records: Sequence[dict[str, Any]], as_json: bool) -> None:
     """One JSON object a line, or a table with the records' keys above it."""
     if as_json:
         for record in records:
-            print(json.dumps(record, ensure_ascii=False))
+            print(to_json(record))
         return
     if not records:
         return

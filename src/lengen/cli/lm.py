@@ -8,7 +8,9 @@ one model is trained by many processes. Runs that differ only in their last phas
 import argparse
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _configure_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", metavar="NAME", help="see `lengen lm presets`")
-    parser.add_argument("--scale", default="cpu", metavar="SCALE", help="smoke, cpu (default) or paper (Table 5)")
+    parser.add_argument("--scale", metavar="SCALE", help="of the preset: smoke, cpu (default) or paper (Table 5)")
     parser.add_argument("--corpus", type=Path, required=True, metavar="DIR", help="of `lengen corpus prepare`")
     parser.add_argument("--from", dest="start_from", type=Path, metavar="RUN", help="a run with the same first phase")
     add_training_flags(parser)
@@ -119,8 +121,10 @@ def resolve_config(args: argparse.Namespace, corpus: "PackedCorpus") -> Language
     from lengen.results import RunFolder
 
     if args.preset is not None:
-        config = language_preset(args.preset, args.scale, corpus.stamp)
+        config = language_preset(args.preset, args.scale or "cpu", corpus.stamp)
     elif args.resume:
+        if args.scale is not None:
+            raise ValueError(f"--scale {args.scale} is that of a --preset, and --resume has the run's own; drop it")
         config = config_from_dict(RunFolder(args.out).read_run()["config"])
     else:
         raise ValueError("nothing to train: give a --preset (see `lengen lm presets`) or --resume")
@@ -170,7 +174,12 @@ def _evaluate(args: argparse.Namespace) -> int:
         config = config_from_dict(folder.read_run()["config"])
         encoder = replace_fields("encoder", config.scheme.encoder, args.overrides.get("encoder", {}))
         rows = evaluate_run(
-            folder, request, args.corpus, encoder, say=lambda message: print(message, file=sys.stderr, flush=True)
+            folder,
+            request,
+            args.corpus,
+            encoder,
+            say=lambda message: print(message, file=sys.stderr, flush=True),
+            tracked=partial(_tracked, folder.path.name),
         )
         append_perplexity_rows(args.out, rows)
         records = []
@@ -180,3 +189,17 @@ def _evaluate(args: argparse.Namespace) -> int:
             records.append({"arm": row.label, "run": row.run, "measure": row.measure, "length": row.length} | numbers)
         print_records(records, args.json)
     return 0
+
+
+def _tracked(name: str, lengths: tuple[int, ...]) -> Iterator[int]:
+    """The lengths as a run is measured at them: a bar, or a line each where nobody watches a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        yield from track(lengths, f"evaluating {name}", console=console, transient=True)
+        return
+    for length in lengths:
+        print(f"[{name}] measuring contexts of {length} tokens", file=sys.stderr, flush=True)
+        yield length

@@ -4,11 +4,10 @@ T is the rate that matrix products of the model's size reach, not the data sheet
 """
 
 import argparse
-import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from lengen.cli.listing import add_json_flag
+from lengen.cli.listing import add_json_flag, to_json
 from lengen.naming import unknown_name
 
 if TYPE_CHECKING:  # torch takes a second to import, and `lengen plan --help` should not wait for it
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     workload = replace(workload, precision=args.precision or workload.precision)
     device = Device(args.tflops, args.memory_gbps or A100.memory_gbps, args.link_gbps or A100.link_gbps)
     cost = cost_of(workload, device, args.devices, args.sharding)
-    print(json.dumps(asdict(cost)) if args.json else in_words(cost))
+    print(to_json(asdict(cost)) if args.json else in_words(cost))
     return 0
 
 

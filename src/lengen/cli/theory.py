@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lengen.cli.listing import add_json_flag, print_records
+from lengen.cli.listing import add_json_flag, print_records, to_json
 from lengen.cli.subcommands import add_subcommand
 from lengen.naming import unknown_name
 
@@ -92,7 +92,7 @@ def _check(names: list[str], as_json: bool, max_length: int | None, test_length:
     all_hold = True
     for check in selected:
         result = run_check(check, short, long)
-        print(json.dumps(result.as_json()) if as_json else _describe(result), flush=True)
+        print(to_json(result.as_json()) if as_json else _describe(result), flush=True)
         all_hold = all_hold and result.outcome.holds
     return 0 if all_hold else 1
 

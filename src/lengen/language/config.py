@@ -80,6 +80,11 @@ class LanguageConfig:
                 f"text has no coupled ids, which {scheme.name} needs",
                 "use contiguous, shifted, pose or randomized ids",
             )
+            require(
+                not scheme.encoder.has_weights,
+                f"{scheme.encoder.name} has learned weights, which would be lost between the phases",
+                "use nope, rope or alibi",
+            )
 
         both_rotate = isinstance(self.first_scheme.encoder, Rope) and isinstance(self.scheme.encoder, Rope)
         require(

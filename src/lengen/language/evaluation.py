@@ -6,15 +6,13 @@ baseline* of Sec. 5.3. The paper's own average, over all positions of a window, 
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -32,6 +30,7 @@ from lengen.results import RunFolder
 from lengen.results.perplexity import Measure, PerplexityRow
 from lengen.seeding import rng_for
 
+Tracked = Callable[[tuple[int, ...]], Iterable[int]]  # the same lengths, as they are taken: a command may show them
 TOKENS_AT_A_TIME = 8192  # bounds memory; what is measured does not depend on it
 
 
@@ -73,14 +72,17 @@ def token_losses(
 
 
 def measure(
-    decoder: Decoder, tokens: TokenFile, groups: list[list[Target]], lengths: tuple[int, ...]
+    decoder: Decoder,
+    tokens: TokenFile,
+    groups: list[list[Target]],
+    lengths: tuple[int, ...],
+    tracked: Tracked = iter,
 ) -> Iterator[tuple[Measure, int, list[float], list[int]]]:
     """(measure, length, loss by document, targets by document) for each length, both measures."""
     longest = max(lengths)
     counts = [len(group) for group in groups]
     flat = [target for group in groups for target in group]
-    console = Console(stderr=True)
-    for length in track(lengths, "evaluating", console=console, transient=True, disable=not console.is_terminal):
+    for length in tracked(lengths):
         losses = token_losses(decoder, context_windows(tokens, flat, length), 1)[:, 0].double()
         yield "same-targets", length, [float(part.sum()) for part in torch.split(losses, counts)], counts
         sums, numbers = [], []
@@ -97,6 +99,7 @@ def evaluate_run(
     corpus_folder: Path | None,
     encoder: EncoderSettings | None = None,
     say: Callable[[str], None] = lambda message: None,
+    tracked: Tracked = iter,
 ) -> list[PerplexityRow]:
     """Rows of one run; `encoder` sees the ids in another way than in training (interpolation)."""
     config, decoder, progress = load_language_run(folder)
@@ -140,7 +143,7 @@ def evaluate_run(
             losses=[round(value, 4) for value in losses],
             counts=counts,
         )
-        for name, length, losses, counts in measure(decoder, tokens, groups, request.lengths)
+        for name, length, losses, counts in measure(decoder, tokens, groups, request.lengths, tracked)
     ]
 
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -35,7 +36,7 @@ def cache_folder(chosen: Path | None = None) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lengen"
 
 
-def fetch(package: Package, cache: Path) -> Path:
+def fetch(package: Package, cache: Path, say: Callable[[str], None] = lambda message: None) -> Path:
     """The package's archive. A file in the cache is checked again each time: it may have been cut short or changed."""
     expected = package.sha256 or _debian_checksum(package)
     folder = cache / f"{package.index}-{package.name}-{package.version or expected[:12]}"
@@ -46,6 +47,7 @@ def fetch(package: Package, cache: Path) -> Path:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as staging:
+            say(f"fetching {package.title}")
             _download(package, Path(staging))
             fetched = _only_file(Path(staging))
             if fetched is None:

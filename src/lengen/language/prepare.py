@@ -90,6 +90,7 @@ def prepare(
     """Write the corpus to `out`: whole, or nothing. `documents` is read again for bounds and for a tokenizer."""
     check_out(out, overwrite)
     if split_of is None:
+        say("reading the documents, to choose those to test on")
         split_of = Splitter.of(cleaned(documents()))
     if tokenizer is None:
         say(f"training a BPE of {vocab_size} tokens")
@@ -105,6 +106,7 @@ def prepare(
     except OSError as error:
         raise ValueError(f"cannot write beside {out} ({error.strerror}); choose another --out") from error
     try:
+        say("cutting the documents into tokens")
         splits = _write_tokens(cleaned(documents()), split_of, tokenizer, dtype, staging, say)
         if not splits["train"].documents:
             raise ValueError(f"{name} holds no text to train on; give other files")
@@ -115,13 +117,27 @@ def prepare(
         manifest = manifest_of(name, size, end_of_text_id(tokenizer), dtype, text, licences, splits)
         (staging / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         staging.chmod(0o755)
-        if out.exists():
-            shutil.rmtree(out)
-        os.replace(staging, out)
+        _put_in_place(staging, out)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
     return PackedCorpus.open(out)
+
+
+def _put_in_place(staging: Path, out: Path) -> None:
+    """Rename, and delete an old corpus last: whenever this is stopped, one of the two is whole and in its place."""
+    if not out.exists():
+        os.replace(staging, out)
+        return
+    aside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+    old = aside / out.name
+    try:
+        os.replace(out, old)
+        os.replace(staging, out)
+    finally:
+        if not out.exists():
+            os.replace(old, out)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _groups(documents: Iterator[Document]) -> Iterator[list[Document]]:

@@ -1,18 +1,16 @@
 """A byte-level BPE trained on the corpus, or any tokenizer there is: tokenizer.json, a Hugging Face folder, a GGUF."""
 
 import hashlib
-import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lengen.language.archives import members
 from lengen.language.extra import language_module
 from lengen.language.fetch import Package, fetch
+from lengen.language.pretrained import load_pretrained_tokenizer
 from lengen.results.store import write_atomically
 
-# Left open, transformers asks at the keyboard whether to run the folder's own code.
-SAFELY = {"local_files_only": True, "trust_remote_code": False}
 END_OF_TEXT = "<|endoftext|>"
 ENDS = (END_OF_TEXT, "</s>", "<|end_of_text|>", "<eos>", "<|im_end|>")  # what others call it, tried in this order
 
@@ -64,10 +62,10 @@ def check_vocab_size(vocab_size: int) -> None:
         raise ValueError(f"--vocab-size {vocab_size} is too small: 256 bytes and the end of a text need 257; use 8192")
 
 
-def load_tokenizer(given: str, cache: Path) -> Any:
+def load_tokenizer(given: str, cache: Path, say: Callable[[str], None] = lambda message: None) -> Any:
     """A `tokenizers.Tokenizer` from a name (gpt-neox, llama-2), a tokenizer.json, a GGUF, or a folder."""
     if given in PACKAGED:
-        return load_tokenizer(str(_packaged(given, cache)), cache)
+        return load_tokenizer(str(_packaged(given, cache, say)), cache)
     path = Path(given)
     if not path.exists():
         known = ", ".join(PACKAGED)
@@ -77,27 +75,15 @@ def load_tokenizer(given: str, cache: Path) -> Any:
             return language_module("tokenizers").Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
             raise ValueError(f"{path} is no tokenizer.json ({error}); give another --tokenizer") from error
-    transformers = language_module("transformers")
-    try:
-        if path.is_dir():
-            loaded = transformers.AutoTokenizer.from_pretrained(path, **SAFELY)
-        else:
-            language_module("gguf")
-            loaded = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, **SAFELY)
-    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ImportError, struct.error) as error:
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ValueError(f"cannot read a tokenizer from {path} ({reason}); give another --tokenizer") from error
-    if getattr(loaded, "backend_tokenizer", None) is None:
-        raise ValueError(f"the tokenizer of {path} has no fast version; add its tokenizer.json to the folder")
-    return loaded.backend_tokenizer
+    return load_pretrained_tokenizer(path)
 
 
-def _packaged(name: str, cache: Path) -> Path:
+def _packaged(name: str, cache: Path, say: Callable[[str], None]) -> Path:
     """The file of a package, kept beside it; one that was cut short or changed is taken from the package again."""
     package, pattern, sha256 = PACKAGED[name]
     kept = cache / f"{name}{Path(pattern).suffix}"
     if not kept.is_file() or hashlib.sha256(kept.read_bytes()).hexdigest() != sha256:
-        (_, content), *_ = members(fetch(package, cache), pattern)
+        (_, content), *_ = members(fetch(package, cache, say), pattern)
         write_atomically(kept, content)
     return kept
 

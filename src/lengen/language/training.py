@@ -31,7 +31,7 @@ from lengen.tasks.base import Examples
 from lengen.train.checkpoint import latest_checkpoint
 from lengen.train.curriculum import Curriculum
 from lengen.train.distributed import ALONE, Processes, Sharding
-from lengen.train.optimise import Outcome, held, open_run, optimise
+from lengen.train.optimise import Outcome, optimise
 from lengen.train.record import new_run_record
 from lengen.train.update import Forward, training_step
 from lengen.train.work import Measured, Update
@@ -50,11 +50,19 @@ def train_language(
     sharding: Sharding = "none",
 ) -> Outcome:
     """Train to the last step; with `start_from`, only the last phase, after the first one of that run."""
+    if resume and start_from is not None:
+        raise ValueError(f"--resume goes on with {folder.path} from where it is; drop --from {start_from}")
     work = LanguageWork(config, corpus)
-    source = None if start_from is None or resume else RunFolder(start_from)
-    processes.by_first(lambda: prepare(work, source, folder, overwrite))
+    source = None if start_from is None else RunFolder(start_from)
     if source is not None:
-        resume, overwrite = True, False
+        processes.by_first(lambda: check_source(work, source, folder))
+
+    def begin() -> None:
+        # Beside the weights, so that a run can be used without its corpus.
+        write_atomically(folder.path / TOKENIZER_FILE, corpus.tokenizer().to_str().encode())
+        if source is not None:
+            branch_off(work, source, folder)
+
     return optimise(
         work,
         folder,
@@ -63,26 +71,24 @@ def train_language(
         quiet=quiet,
         processes=processes,
         sharding=sharding,
+        begin=begin,
     )
 
 
-def prepare(work: "LanguageWork", source: RunFolder | None, folder: RunFolder, overwrite: bool) -> None:
-    with held(folder):
-        if overwrite or not folder.exists():  # beside the weights, so that a run can be used without its corpus
-            write_atomically(folder.path / TOKENIZER_FILE, work.corpus.tokenizer().to_str().encode())
-        if source is not None:
-            branch_off(work, source, folder, overwrite)
-
-
-def branch_off(work: "LanguageWork", source: RunFolder, folder: RunFolder, overwrite: bool) -> None:
-    """Make `folder` a run that stands where `source` stood after its first phase."""
+def check_source(work: "LanguageWork", source: RunFolder, folder: RunFolder) -> None:
+    """Make sure that `folder` can stand where `source` stood after its first phase."""
+    if source.path.resolve() == folder.path.resolve():
+        raise ValueError(f"cannot start from {source.path} and write the new run over it; use another --out")
     difference = first_phase_difference(config_from_dict(source.read_run()["config"]), work.config)
     if difference:
         raise ValueError(f"cannot start from {source.path}: {difference}; its first phase is not this run's")
-    checkpoint = latest_checkpoint(source.milestone)
-    if not checkpoint.exists():
+    if not latest_checkpoint(source.milestone).exists():
         raise ValueError(f"{source.path} has not finished its first phase; let it train on, then start from it")
-    open_run(work, folder, resume=False, overwrite=overwrite)
+
+
+def branch_off(work: "LanguageWork", source: RunFolder, folder: RunFolder) -> None:
+    """Make `folder` a run that stands where `source` stood after its first phase."""
+    checkpoint = latest_checkpoint(source.milestone)
     if checkpoint.is_dir():
         shutil.copytree(checkpoint, folder.path / checkpoint.name)
     else:

@@ -15,6 +15,7 @@ class EncoderSettings:
     name: ClassVar[str]
     about: ClassVar[str]
     has_table: ClassVar[bool] = False  # one learned row an id: no id beyond the table can be seen
+    has_weights: ClassVar[bool] = False  # learned: another encoder cannot take its place in a trained model
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class LearnedAbsolute(EncoderSettings):
     name: ClassVar[str] = "ape"
     about: ClassVar[str] = "a learned vector an id, added to the token's"
     has_table: ClassVar[bool] = True
+    has_weights: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class Fire(EncoderSettings):
     about: ClassVar[str] = (
         "a learned function of the relative distance of ids, normalised by the query's (Li et al., 2024)"
     )
+    has_weights: ClassVar[bool] = True
 
     hidden: int = 32
 

@@ -62,7 +62,7 @@ def append_perplexity_rows(path: Path, rows: list[PerplexityRow]) -> None:
 
 
 def read_perplexity_rows(path: Path) -> list[PerplexityRow]:
-    """All rows of a file; of two measurements of the same thing the newest stands."""
+    """All rows of a file; of two measurements of the same tokens the newest stands."""
     if not path.exists():
         return []
     expected = {field.name for field in fields(PerplexityRow)}
@@ -71,6 +71,7 @@ def read_perplexity_rows(path: Path) -> list[PerplexityRow]:
         if set(record) != expected:
             raise ValueError(f"{path} has a line that is no row of perplexity; restore the file")
         row = PerplexityRow(**record)
-        place = (row.run, row.corpus, row.split, row.measure, row.length, sorted(row.overrides.items()))
+        overrides = sorted(row.overrides.items())
+        place = (row.run, row.corpus, row.split, row.targets, row.measure, row.length, overrides)
         latest[str(place)] = row
     return list(latest.values())

@@ -6,7 +6,7 @@ language (`language/training.py`) are two of them.
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -92,24 +92,29 @@ def optimise(
     quiet: bool = False,
     processes: Processes = ALONE,
     sharding: Sharding = "none",
+    begin: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Train to the last step and measure there. Everything on disk is whole at any moment.
 
-    Each of several `processes` calls this; the first alone writes and reports.
+    Each of several `processes` calls this; the first alone writes and reports. `begin` may put into the folder of a new
+    run what belongs there from its first step: even a record and a checkpoint, from which it then goes on.
     """
     # Before a run is given up: what cannot be built replaces nothing.
     decoder = work.build(processes).to(processes.device)
     forward = processes.spread(decoder, sharding)
     with ExitStack() as stack:
 
-        def open_folder() -> None:
+        def open_folder() -> bool:
             if resume:
                 require_run(folder)  # before a folder is made for the lock
             stack.enter_context(held(folder))
             open_run(work, folder, resume, overwrite)
+            if not resume:
+                begin()
+            return folder.exists()
 
-        processes.by_first(open_folder)
-        return _optimise(work, folder, decoder, forward, resume, quiet, processes)
+        goes_on = processes.by_first(open_folder)
+        return _optimise(work, folder, decoder, forward, goes_on, quiet, processes)
 
 
 def _optimise(
@@ -117,16 +122,16 @@ def _optimise(
     folder: RunFolder,
     decoder: Decoder,
     forward: Forward,
-    resume: bool,
+    goes_on: bool,
     quiet: bool,
     processes: Processes,
 ) -> Outcome:
     config = work.config
     optimizer = build_optimizer(decoder, config.weight_decay)
     described = work.describe()
-    record = folder.read_run() if resume else new_run_record(config, described, torch.get_num_threads())
+    record = folder.read_run() if goes_on else new_run_record(config, described, torch.get_num_threads())
     progress = Progress(config.run_id, 0, 0.0, work.curriculum)
-    if resume:
+    if goes_on:
         if record["status"] == "finished":
             return Outcome("finished", record["step"])
         record = resumed_run_record(record, torch.get_num_threads())
