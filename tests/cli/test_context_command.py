@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     BloomConfig,
@@ -324,6 +325,16 @@ def test_a_model_without_position_ids(text, tmp_path, capsys):
     capsys.readouterr()
     error = failure(capsys, "analyze", *arguments(tmp_path / "bloom", text, tmp_path / "out"))
     assert "the model bloom (BloomForCausalLM) takes no position_ids" in error
+
+
+def test_a_model_that_lacks_weights(text, tmp_path, capsys):
+    """transformers only warns, and goes on with random ones."""
+    lacking = save_model(tmp_path / "lacking")
+    weights = load_file(lacking / "model.safetensors")
+    del weights["transformer.h.1.mlp.c_fc.weight"]
+    save_file(weights, lacking / "model.safetensors", metadata={"format": "pt"})
+    message = failure(capsys, "analyze", *arguments(lacking, text, tmp_path / "out"))
+    assert "lacks 1 of the model's weights (transformer.h.1.mlp.c_fc.weight, …); give a whole copy of it" in message
 
 
 def test_a_damaged_model(model, text, tmp_path, capsys):

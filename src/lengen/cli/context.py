@@ -8,6 +8,7 @@ import argparse
 from itertools import chain
 from pathlib import Path
 
+from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag, to_json
 from lengen.cli.subcommands import add_subcommand
 
@@ -112,8 +113,7 @@ def _analyze(args: argparse.Namespace) -> int:
         ("max_batch_tokens", 1),
         ("threads", 1),
     ):
-        if getattr(args, flag) < least:
-            raise ValueError(f"--{flag.replace('_', '-')} {getattr(args, flag)} is too few; use at least {least}")
+        require_at_least(f"--{flag.replace('_', '-')}", getattr(args, flag), least)
     window = Window(args.short, args.long)
     if args.num_influential > window.num_far:
         raise ValueError(

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.overrides import add_run_flags, parse_lengths, replace_fields, run_flags
 from lengen.cli.subcommands import add_subcommand
@@ -76,8 +77,7 @@ def run(args: argparse.Namespace) -> int:
         records = [{"name": name, "about": preset.about} for name, preset in LANGUAGE_PRESETS.items()]
         print_records(records, args.json)
         return 0
-    if args.threads < 1:
-        raise ValueError(f"--threads {args.threads} is too few; use at least 1")
+    require_at_least("--threads", args.threads, 1)
     return _train(args) if args.action == "train" else _evaluate(args)
 
 

@@ -25,7 +25,14 @@ def load_model(path: Path) -> LoadedModel:
 
     # Never unpickle: weights of a folder are safetensors.
     use_safetensors = True if path.is_dir() else None
-    loaded = load_pretrained("AutoModelForCausalLM", path, dtype=torch.float32, use_safetensors=use_safetensors)
+    loaded, info = load_pretrained(
+        "AutoModelForCausalLM", path, dtype=torch.float32, use_safetensors=use_safetensors, output_loading_info=True
+    )
+    if info["missing_keys"]:  # transformers would go on with random numbers in their place
+        missing = sorted(info["missing_keys"])
+        raise ValueError(
+            f"{path} lacks {len(missing)} of the model's weights ({missing[0]}, …); give a whole copy of it"
+        )
     return _checked(LoadedModel(HuggingFaceModel(loaded, name_of(path)), tokenizer))
 
 
