@@ -169,6 +169,8 @@ def _evaluate(args: argparse.Namespace) -> int:
         raise ValueError("only --encoder.* can differ from training; drop the others")
     if not args.out.parent.is_dir():
         raise ValueError(f"there is no folder {args.out.parent} for --out; make it first")
+    if args.out.is_dir():
+        raise ValueError(f"--out {args.out} is a folder; give a file in it, e.g. {args.out / 'rows.jsonl'}")
     prepare_torch(args.threads)
     for folder in map(RunFolder, args.runs):
         config = config_from_dict(folder.read_run()["config"])
