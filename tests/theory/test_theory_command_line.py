@@ -28,7 +28,8 @@ def run(*arguments: str) -> int:
 
 def test_list_names_every_check(capsys):
     assert run("list") == 0
-    lines = capsys.readouterr().out.splitlines()
+    headings, *lines = capsys.readouterr().out.splitlines()
+    assert headings.split() == ["name", "paper", "ref", "statement"]
     assert [line.split()[0] for line in lines] == [check.name for check in CHECKS]
     assert len({check.name for check in CHECKS}) == len(CHECKS)
     assert run("list", "--json") == 0
