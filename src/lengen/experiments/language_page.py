@@ -33,7 +33,7 @@ def language_section(rows: Sequence[PerplexityRow]) -> str:
     hours = sum({row.run: row.wall_seconds for row in rows}.values()) / 3600
     lines.append(
         f"**Cost.** {len({row.run for row in rows})} models, {hours:.1f} hours of one thread if each had been trained "
-        "alone (arms that differ in their last phase share the first)."
+        "alone (arms that differ in their last phase share the first): wall time, on cores that did other work as well."
     )
     return "\n\n".join(lines)
 
