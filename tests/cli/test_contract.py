@@ -339,6 +339,7 @@ BAD_USAGE = {
         ["train", "--resume", "--scheme", "rope", "--out", "{run}"],
         "has its scheme already; drop --scheme rope",
     ),
+    "resume and overwrite": (["train", "--resume", "--overwrite", "--out", "{run}"], "give one of the two"),
     "one figure of two unknown": (["figure", "all", "fig22", "--out", "{tmp}/x"], "did you mean 'fig2'"),
     "no such page": (["results", "--page", "{tmp}/none.md"], "none.md: No such file or directory"),
     "not a run": (["evaluate", "{tmp}", "--lengths", "10"], "is no run"),

@@ -175,6 +175,7 @@ def test_what_is_known_by_name(capsys):
         (["lm", "evaluate", "{}/run", "--lengths", "9000", "--out", "{}/r.jsonl"], "more than 9000 tokens"),
         (["lm", "evaluate", "{}/run", "--model.width", "9", "--out", "{}/r.jsonl"], "only --encoder"),
         (["lm", "evaluate", "{}/run", "--lengths", "16", "--out", "{}/no/r.jsonl"], "make it first"),
+        (["corpus", "prepare", "english", "--text-field", "body", "--out", "{}/x"], "is for --files alone"),
         (["lm", "evaluate", "{}/run", "--lengths", "16", "--out", "{}"], "is a folder; give a file in it"),
         (
             ["lm", "evaluate", "{}/run", "--lengths", "16", "--encoder.interpolation", "ntk", "--out", "{}/r.jsonl"],

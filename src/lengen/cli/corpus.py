@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     prepare.add_argument("name", nargs="?", metavar="NAME", help="see `lengen corpus list`; or c4")
     prepare.add_argument("--files", nargs="+", metavar="PATH", help="your own: .txt, .jsonl, .parquet, folders, globs")
     prepare.add_argument("--name", dest="title", metavar="NAME", help="of --files, for rows and tables (default files)")
-    prepare.add_argument("--text-field", default="text", metavar="NAME", help="of JSON and parquet (default text)")
+    prepare.add_argument("--text-field", metavar="NAME", help="of JSON and parquet --files (default text)")
     prepare.add_argument("--num-documents", type=int, metavar="N", help="of c4, which is streamed")
     prepare.add_argument(
         "--tokenizer", metavar="T", help="tokenizer.json, GGUF, Hugging Face folder, gpt-neox, llama-2; default: train"
@@ -112,6 +112,9 @@ def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterabl
     from lengen.language.corpora import CORPORA, corpus_named, licences
     from lengen.language.files import find_files, read_files
 
+    if args.text_field is not None and args.files is None:
+        raise ValueError(f"--text-field {args.text_field} is for --files alone; drop it")
+    text_field = args.text_field or "text"
     if args.title is not None and args.name is not None:
         raise ValueError(f"--name {args.title} is for --files alone, and {args.name} has a name; drop one of the two")
     if args.title in {*CORPORA, "c4"}:
@@ -120,7 +123,7 @@ def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterabl
         if args.num_documents is None or args.num_documents < 1:
             raise ValueError("c4 has 365 million documents; say how many with --num-documents, e.g. 100000")
         paths = find_files(args.files) if args.files else []
-        return lambda: c4_documents(args.num_documents, paths, args.text_field), "c4", {"c4": "ODC-BY"}
+        return lambda: c4_documents(args.num_documents, paths, text_field), "c4", {"c4": "ODC-BY"}
     if args.num_documents is not None:
         raise ValueError(f"--num-documents {args.num_documents} is for c4 alone; others are taken whole: drop it")
     if (args.name is None) == (args.files is None):
@@ -128,6 +131,6 @@ def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterabl
     if args.files is not None:
         paths = find_files(args.files)
         title = args.title or "files"
-        return lambda: read_files(paths, args.text_field), title, {title: "your own"}
+        return lambda: read_files(paths, text_field), title, {title: "your own"}
     corpus = corpus_named(args.name)
     return lambda: corpus.documents(cache, partial(_say, args.name)), args.name, licences(args.name)

@@ -54,6 +54,8 @@ def held(folder: RunFolder) -> Iterator[None]:
 
 def open_run(work: Work, folder: RunFolder, resume: bool, overwrite: bool) -> None:
     """Make sure that training may write here: a new folder, a run to resume, or one to give up on purpose."""
+    if resume and overwrite:
+        raise ValueError(f"--resume goes on with {folder.path} and --overwrite replaces it; give one of the two")
     if resume:
         require_run(folder)
         difference = work.difference(folder.read_run()["config"])
