@@ -13,11 +13,19 @@ SPEED_PROMISES = Block("speed promises", "lengen bench --from-rows --page README
 
 
 def write_tables(page: Path, rows: Sequence[BenchRow]) -> None:
-    """Those that the page has a place for; a page without one is refused."""
+    """Those that the page has a place for."""
     tables = {SPEED_TABLE: markdown_table(rows), SPEED_PROMISES: promises_table(rows)}
-    text = page.read_text(encoding="utf-8")
-    for block in [block for block in tables if block.begin in text] or [SPEED_TABLE]:
+    for block in places_in(page):
         block.write(page, tables[block])
+
+
+def places_in(page: Path) -> list[Block]:
+    """For which tables there is one; a page without any is refused."""
+    text = page.read_text(encoding="utf-8")
+    blocks = [block for block in (SPEED_TABLE, SPEED_PROMISES) if block.begin in text] or [SPEED_TABLE]
+    for block in blocks:
+        block.within(text, "", str(page))
+    return blocks
 
 
 def cells_of(row: BenchRow) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lengen.bench import BENCHMARKS, benchmark_named
 from lengen.bench.row import BenchRow, read_rows, write_rows
-from lengen.bench.table import HEADINGS, cells_of, write_tables
+from lengen.bench.table import HEADINGS, cells_of, places_in, write_tables
 from lengen.cli.listing import add_json_flag, to_json
 
 DEFAULT_OUT = Path("results/bench")
@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
     names = args.names or list(BENCHMARKS)
     for name in names:
         benchmark_named(name)
-    for page in args.page:  # one that cannot be written is known before any work is spent
-        write_tables(page, read_rows(args.out, BENCHMARKS))
+    for page in args.page:  # one without a place for a table is known before any work is spent
+        places_in(page)
     if not args.json:
         print(_line(HEADINGS))
     for row in read_rows(args.out, names) if args.from_rows else _measured(names, args.out):

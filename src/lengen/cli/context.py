@@ -200,15 +200,15 @@ def _line(record: dict[str, object]) -> str:
 
 def _show(args: argparse.Namespace) -> int:
     from lengen.context.show import page_of, pieces_of, print_pieces
+    from lengen.results import refuse_to_replace, write_atomically
     from lengen.results.context import read_analysis
-    from lengen.results.store import write_atomically
 
     analysis = read_analysis(args.folder)
     by_number = {row.example: row for row in analysis.rows}
     if args.example not in by_number:
         raise ValueError(f"--example {args.example} is not in {args.folder}; it has {len(by_number)} examples, from 0")
-    if args.html is not None and args.html.exists() and not args.overwrite:
-        raise ValueError(f"{args.html} exists already; choose another --html or add --overwrite")
+    if args.html is not None and not args.overwrite:
+        refuse_to_replace(args.html, "--html")
     row = by_number[args.example]
     pieces = pieces_of(analysis, row, args.folder, args.model, args.text)
     if args.html is None:

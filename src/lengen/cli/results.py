@@ -15,12 +15,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from lengen.experiments.findings import FINDINGS, findings
     from lengen.experiments.results_page import results_page
-    from lengen.results import write_atomically
+    from lengen.results import refuse_to_replace, write_atomically
 
     if not args.rows.is_dir():
         raise ValueError(f"{args.rows} is not a folder; give the --out of a `lengen reproduce`")
-    if args.out is not None and args.out.exists() and not args.overwrite:
-        raise ValueError(f"{args.out} exists already; choose another --out or add --overwrite")
+    if args.out is not None and not args.overwrite:
+        refuse_to_replace(args.out)
     if args.page is not None:
         FINDINGS.write(args.page, findings(args.rows))
         print(args.page)

@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,9 +116,11 @@ def _describe(result: "Result") -> str:
 
 def _plot(out: Path, rows_dir: Path | None, overwrite: bool) -> int:
     from lengen.figures.theory import draw_all, figure_files, read_rows
+    from lengen.results import refuse_to_replace
 
     if not overwrite:
-        _refuse_to_replace(figure_files(out).values())
+        for file in figure_files(out).values():
+            refuse_to_replace(file)
     rows = _measured(out, overwrite) if rows_dir is None else read_rows(rows_dir)
     for path in draw_all(rows, out, overwrite):
         print(path)
@@ -128,12 +129,13 @@ def _plot(out: Path, rows_dir: Path | None, overwrite: bool) -> int:
 
 def _measured(out: Path, overwrite: bool) -> "Rows":
     """What the figures show; its rows are written once all are measured."""
-    from lengen.results import RunFolder, write_atomically
+    from lengen.results import RunFolder, refuse_to_replace, write_atomically
     from lengen.theory.measurements import MEASUREMENTS
 
     files = {name: out / f"{name}.jsonl" for name in MEASUREMENTS}
     if not overwrite:
-        _refuse_to_replace(files.values())
+        for file in files.values():
+            refuse_to_replace(file)
     RunFolder(out).create()  # a folder that cannot be written to is known before any work is spent
     rows = {}
     for name, measure in MEASUREMENTS.items():
@@ -142,9 +144,3 @@ def _measured(out: Path, overwrite: bool) -> "Rows":
     for name, table in rows.items():
         write_atomically(files[name], "".join(json.dumps(row) + "\n" for row in table).encode())
     return rows
-
-
-def _refuse_to_replace(files: Iterable[Path]) -> None:
-    for file in files:
-        if file.exists():
-            raise ValueError(f"{file} exists already; choose another --out or add --overwrite")

@@ -1,6 +1,5 @@
 """Run what a figure needs and does not have yet; every finished run adds its rows at once."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from lengen.config import RunConfig
 from lengen.experiments.figures import arms_named, figure_named, measures_of, num_seeds_of
 from lengen.experiments.presets import Scale, preset_config
 from lengen.results import Row, RunFolder
+from lengen.results.schema import Place, place_of
 from lengen.results.sweep import SweepRow, append_sweep_rows, read_sweep_rows, sweep_file
 from lengen.train.cost import CPU_CORE, cost_of, workload_of
 from lengen.train.engines import EngineName, open_engine
@@ -42,13 +42,6 @@ def plan(names: Sequence[str], scale: Scale, num_seeds: int | None, out: Path) -
     return sorted(jobs, key=lambda job: job.config.seed)
 
 
-Place = tuple[int, str, str]  # length, metric, overrides: what a row of a run measures
-
-
-def _place(row: Row) -> Place:
-    return row.length, row.metric, json.dumps(row.overrides, sort_keys=True)
-
-
 def _measured(out: Path, figure: str, scale: str) -> dict[tuple[str, int], set[Place]]:
     """What there are rows of, by arm and seed."""
     measured: dict[tuple[str, int], set[Place]] = {}
@@ -57,7 +50,7 @@ def _measured(out: Path, figure: str, scale: str) -> dict[tuple[str, int], set[P
             raise ValueError(
                 f"{sweep_file(out, figure)} has rows of --scale {entry.scale}; choose another --out for --scale {scale}"
             )
-        measured.setdefault((entry.arm, entry.train_seed), set()).add(_place(entry.row))
+        measured.setdefault((entry.arm, entry.train_seed), set()).add(entry.row.place)
     return measured
 
 
@@ -65,7 +58,7 @@ def _is_whole(measured: set[Place], figure: str, config: RunConfig) -> bool:
     """Whether a run has every row of its figure: one that died while writing them has not."""
     metrics = {metric for _, metric, _ in measured}
     return bool(metrics) and all(
-        (length, metric, json.dumps(measure.overrides, sort_keys=True)) in measured
+        place_of(length, metric, measure.overrides) in measured
         for measure in measures_of(figure_named(figure), config)
         for length in measure.lengths
         for metric in metrics
@@ -95,7 +88,7 @@ def reproduce(
             continue
         with FileLock(out / "work" / "rows.lock"):  # another sweep may have done this run since it was planned
             there = _measured(out, job.figure, job.scale).get((job.config.arm, job.config.seed), set())
-            append_sweep_rows(out, job.figure, _sweep_rows(job, [row for row in rows if _place(row) not in there]))
+            append_sweep_rows(out, job.figure, _sweep_rows(job, [row for row in rows if row.place not in there]))
     return left_alone
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from lengen.evaluate.intervals import Interval, student_t, wilson
-from lengen.results import Row, RunFolder, write_atomically
+from lengen.results import Row, RunFolder, refuse_to_replace, write_atomically
 
 matplotlib.use("Agg")
 FORMATS = (".png", ".pdf", ".svg")
@@ -138,8 +138,8 @@ def _band_note(curves: Sequence[Curve]) -> str:
 def save_figure(figure: Figure, path: Path, overwrite: bool) -> None:
     if path.suffix not in FORMATS:
         raise ValueError(f"--out {path} has no known format; end it in {', '.join(FORMATS)}")
-    if path.exists() and not overwrite:
-        raise ValueError(f"{path} exists already; choose another --out or add --overwrite")
+    if not overwrite:
+        refuse_to_replace(path)
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix[1:], dpi=150)
     try:

@@ -1,10 +1,16 @@
 """What is kept of a measurement: one row for each run, length and metric. Counts, not rates, so that rows can pool."""
 
+import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 METRICS = ("last-token", "exact-tokens", "joint")
 Mode = Literal["one-pass", "decode"]
+Place = tuple[int, str, str]  # which measurement of a run a row is: length, metric, settings of the test
+
+
+def place_of(length: int, metric: str, overrides: dict[str, Any]) -> Place:
+    return length, metric, json.dumps(overrides, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -22,6 +28,10 @@ class Row:
     @property
     def rate(self) -> float:
         return self.correct / self.total
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.length, self.metric, self.overrides)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

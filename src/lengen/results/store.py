@@ -98,12 +98,13 @@ class RunFolder:
         """
         rows = self.read_rows()
         last_step = max((row.step for row in rows), default=0)
-        latest = {
-            (row.length, row.metric, json.dumps(row.overrides, sort_keys=True)): row
-            for row in rows
-            if row.step == last_step and overrides in (None, row.overrides)
-        }
-        return list(latest.values())
+        kept = [row for row in rows if row.step == last_step and overrides in (None, row.overrides)]
+        return list({row.place: row for row in kept}.values())
+
+
+def refuse_to_replace(path: Path, flag: str = "--out") -> None:
+    if path.exists():
+        raise ValueError(f"{path} exists already; choose another {flag} or add --overwrite")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -57,7 +57,6 @@ def open_run(work: Work, folder: RunFolder, resume: bool, overwrite: bool) -> No
     if resume and overwrite:
         raise ValueError(f"--resume goes on with {folder.path} and --overwrite replaces it; give one of the two")
     if resume:
-        require_run(folder)
         difference = work.difference(folder.read_run()["config"])
         if difference:
             raise ValueError(
