@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from lengen.checks import check_choices, require, unknown_name
 from lengen.model.config import ModelConfig
-from lengen.naming import check_choices, unknown_name
 from lengen.positions.assign import ASSIGNERS
 from lengen.positions.scheme import ENCODERS, Scheme
 from lengen.tasks import TASKS, Task
-from lengen.tasks.base import require
 
 
 @dataclass(frozen=True)

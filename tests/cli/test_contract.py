@@ -138,7 +138,8 @@ def test_train_evaluate_decode_plot(capsys, smoke_run, tmp_path):
     key = ("length", "metric", "correct", "total")
     assert [[row[k] for k in key] for row in rows] == [[row[k] for k in key] for row in json_lines(decoded)]
 
-    code, out, _ = run(capsys, "evaluate", folder, "--lengths", "20,40")
+    code, out, err = run(capsys, "evaluate", folder, "--lengths", "20,40")
+    assert err.splitlines() == ["evaluating at length 20 (1 of 2)", "evaluating at length 40 (2 of 2)"]
     assert code == 0
     assert out.splitlines()[0].split() == ["length", "last-token", "exact-tokens", "joint"]
 

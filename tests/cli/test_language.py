@@ -38,7 +38,9 @@ def test_from_text_to_a_table(folder, capsys):
     assert main(["lm", "evaluate", str(folder / "run"), str(folder / "branched"), *rows, "--json"]) == 0
     captured = capsys.readouterr()
     assert captured.err.splitlines() == [
-        f"[{run}] measuring contexts of {length} tokens" for run in ("run", "branched") for length in (16, 32)
+        f"evaluating {run} at length {length} ({number} of 2)"
+        for run in ("run", "branched")
+        for number, length in ((1, 16), (2, 32))
     ]
     records = [json.loads(line) for line in captured.out.splitlines()]
     assert [record["arm"] for record in records] == ["short"] * 4 + ["short-no-pose"] * 4

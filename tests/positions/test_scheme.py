@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from lengen.naming import check_choices
+from lengen.checks import check_choices
 from lengen.positions import SCHEMES, scheme_named
 from lengen.positions.assign import Coupled, Pose, Randomized, Shifted
 from lengen.positions.scheme import Rope, Scheme, nickname

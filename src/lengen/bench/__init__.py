@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lengen.bench.row import BenchRow
-from lengen.naming import unknown_name
+from lengen.checks import unknown_name
 
 
 @dataclass(frozen=True)

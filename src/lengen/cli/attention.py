@@ -12,6 +12,7 @@ from pathlib import Path
 from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag, to_json
 from lengen.cli.overrides import parse_lengths
+from lengen.cli.tracking import tracked
 from lengen.results import RunFolder
 
 TAKES_OVERRIDES = True
@@ -34,9 +35,6 @@ def run(args: argparse.Namespace) -> int:
     folder = RunFolder(args.folder)
     folder.read_run()
 
-    from rich.console import Console
-    from rich.progress import track
-
     from lengen.cli.trained import load_with_overrides
     from lengen.evaluate.attention_spread import attention_spread
     from lengen.runtime import prepare_torch
@@ -45,10 +43,9 @@ def run(args: argparse.Namespace) -> int:
     tested = load_with_overrides(folder, args.overrides)
     for length in lengths:
         tested.check_length(length)
-    console = Console(stderr=True)
     spread = {
         length: attention_spread(tested.decoder, tested.task, length, args.num_examples, args.seed)
-        for length in track(lengths, "looking", console=console, transient=True, disable=not console.is_terminal)
+        for length in tracked(lengths, "looking at attention")
     }
     if not args.json:
         print("layer  head  " + "  ".join(f"{length:>7}" for length in lengths) + ("   growth" * (len(lengths) > 1)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag
 from lengen.cli.overrides import parse_lengths
+from lengen.cli.tracking import tracked
 from lengen.results import METRICS, Mode, Row, RunFolder
 
 TAKES_OVERRIDES = True
@@ -44,9 +45,6 @@ def run(args: argparse.Namespace) -> int:
     folder.read_run()
     folder.create()
 
-    from rich.console import Console
-    from rich.progress import track
-
     from lengen.cli.curves import print_curve
     from lengen.cli.trained import load_with_overrides
     from lengen.evaluate.length_curve import length_curve
@@ -61,8 +59,7 @@ def run(args: argparse.Namespace) -> int:
     mode: Mode = "decode" if args.decode else "one-pass"
     run_id, step = tested.progress.run, tested.progress.step
     rows: list[Row] = []
-    console = Console(stderr=True)
-    for length in track(lengths, "evaluating", console=console, transient=True, disable=not console.is_terminal):
+    for length in tracked(lengths, "evaluating"):
         curve = length_curve(tested.decoder, tested.task, [length], args.num_examples, args.seed, mode, args.metric)
         new = [
             Row(run_id, step, m.length, m.metric, m.correct, m.total, args.seed, mode, tested.overrides) for m in curve

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lengen.checks import unknown_name
 from lengen.experiments.context_page import CONTEXT_FIGURES, analyses_of
 from lengen.experiments.figures import FIGURES
-from lengen.naming import unknown_name
 from lengen.results.sweep import sweep_file
 
 if TYPE_CHECKING:

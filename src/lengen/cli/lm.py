@@ -8,7 +8,6 @@ one model is trained by many processes. Runs that differ only in their last phas
 import argparse
 import math
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.overrides import add_run_flags, parse_lengths, replace_fields, run_flags
 from lengen.cli.subcommands import add_subcommand
+from lengen.cli.tracking import tracked
 from lengen.cli.training_flags import add_training_flags, set_up_torch
 from lengen.language.config import LanguageConfig
 from lengen.language.presets import LANGUAGE_PRESETS
@@ -181,7 +181,7 @@ def _evaluate(args: argparse.Namespace) -> int:
             args.corpus,
             encoder,
             say=lambda message: print(message, file=sys.stderr, flush=True),
-            tracked=partial(_tracked, folder.path.name),
+            tracked=partial(tracked, doing=f"evaluating {folder.path.name}"),
         )
         append_perplexity_rows(args.out, rows)
         records = []
@@ -191,17 +191,3 @@ def _evaluate(args: argparse.Namespace) -> int:
             records.append({"arm": row.label, "run": row.run, "measure": row.measure, "length": row.length} | numbers)
         print_records(records, args.json)
     return 0
-
-
-def _tracked(name: str, lengths: tuple[int, ...]) -> Iterator[int]:
-    """The lengths as a run is measured at them: a bar, or a line each where nobody watches a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    if console.is_terminal:
-        yield from track(lengths, f"evaluating {name}", console=console, transient=True)
-        return
-    for length in lengths:
-        print(f"[{name}] measuring contexts of {length} tokens", file=sys.stderr, flush=True)
-        yield length

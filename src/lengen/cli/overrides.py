@@ -5,9 +5,9 @@ import dataclasses
 import typing
 from typing import Any, Literal, TypeVar
 
+from lengen.checks import unknown_name
 from lengen.config import RunConfig
 from lengen.model.config import ModelConfig
-from lengen.naming import unknown_name
 from lengen.positions import Scheme
 from lengen.tasks import Task
 

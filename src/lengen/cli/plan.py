@@ -7,8 +7,8 @@ import argparse
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from lengen.checks import unknown_name
 from lengen.cli.listing import add_json_flag, to_json
-from lengen.naming import unknown_name
 
 if TYPE_CHECKING:  # torch takes a second to import, and `lengen plan --help` should not wait for it
     from lengen.train.cost import Cost, Workload

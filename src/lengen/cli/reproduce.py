@@ -12,8 +12,7 @@ from typing import get_args
 from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag, print_records
 from lengen.experiments.figures import FIGURES
-from lengen.experiments.presets import Scale
-from lengen.naming import unknown_name
+from lengen.scale import known_scale
 from lengen.train.engines import EngineName
 
 
@@ -43,8 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.scale not in get_args(Scale):
-        raise unknown_name("scale", args.scale, get_args(Scale))
+    scale = known_scale(args.scale)
     require_at_least("--workers", args.workers, 1)
     if args.seeds is not None:
         require_at_least("--seeds", args.seeds, 1)
@@ -54,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from lengen.experiments.reproduce import core_hours_of, plan, reproduce
 
     out = args.out.resolve()  # workers elsewhere have another working directory
-    jobs = plan(args.figures, args.scale, args.seeds, out)
+    jobs = plan(args.figures, scale, args.seeds, out)
     if not args.dry_run:
         left_alone = reproduce(jobs, args.workers, out, args.engine, args.address)
         for job in left_alone:

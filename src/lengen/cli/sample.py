@@ -2,10 +2,10 @@
 
 import argparse
 
+from lengen.checks import unknown_name
 from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.overrides import replace_fields
-from lengen.naming import unknown_name
 from lengen.seeding import rng_for
 from lengen.tasks import TASKS
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lengen.checks import unknown_name
 from lengen.cli.listing import add_json_flag, print_records, to_json
 from lengen.cli.subcommands import add_subcommand
-from lengen.naming import unknown_name
 
 if TYPE_CHECKING:  # torch takes a second to import, and `lengen --help` should not wait for it
     from lengen.figures.theory import Rows

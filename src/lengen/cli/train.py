@@ -12,12 +12,12 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from lengen.checks import unknown_name
 from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag
 from lengen.cli.overrides import add_run_flags, apply_overrides, run_flags
 from lengen.cli.training_flags import add_training_flags, set_up_torch
 from lengen.config import RunConfig, config_from_dict
-from lengen.naming import unknown_name
 from lengen.positions import scheme_named
 from lengen.results import RunFolder
 from lengen.tasks import TASKS

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lengen.checks import unknown_name
 from lengen.config import RunConfig
-from lengen.experiments.presets import PRESETS, Scale
-from lengen.naming import unknown_name
+from lengen.experiments.presets import PRESETS
+from lengen.scale import Scale
 from lengen.tasks import SparseParity
 
 K_TESTS = (4, 6, 8, 10, 12, 14, 16)  # Sec. 5.1

@@ -5,17 +5,16 @@ shows that everything runs.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
+from lengen.checks import unknown_name
 from lengen.config import RunConfig
 from lengen.model.config import PAPER_MODEL, ModelConfig
-from lengen.naming import unknown_name
 from lengen.positions import Scheme, scheme_named
 from lengen.positions.assign import Predicted
 from lengen.positions.scheme import LearnedAbsolute, Rope
+from lengen.scale import Scale, known_scale
 from lengen.tasks import TASKS, ParityScratchpad, SparseParity, Task, VariableAssignment
-
-Scale = Literal["smoke", "cpu", "paper"]
 
 
 @dataclass(frozen=True)
@@ -132,9 +131,7 @@ def default_config(task_name: str, scheme: Scheme) -> RunConfig:
 def preset_config(name: str, scale: str) -> RunConfig:
     if name not in PRESETS:
         raise unknown_name("preset", name, PRESETS, "see `lengen presets`")
-    if scale not in get_args(Scale):
-        raise unknown_name("scale", scale, get_args(Scale))
-    return PRESETS[name].at(scale)  # type: ignore[arg-type]
+    return PRESETS[name].at(known_scale(scale))
 
 
 def plain_name(name: str) -> str:

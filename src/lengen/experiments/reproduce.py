@@ -8,10 +8,11 @@ from filelock import FileLock
 
 from lengen.config import RunConfig
 from lengen.experiments.figures import arms_named, figure_named, measures_of, num_seeds_of
-from lengen.experiments.presets import Scale, preset_config
+from lengen.experiments.presets import preset_config
 from lengen.results import Row, RunFolder
 from lengen.results.schema import Place, place_of
 from lengen.results.sweep import SweepRow, append_sweep_rows, read_sweep_rows, sweep_file
+from lengen.scale import Scale
 from lengen.train.cost import CPU_CORE, cost_of, workload_of
 from lengen.train.engines import EngineName, open_engine
 from lengen.train.launch import Job, run_side_by_side, train_job

@@ -4,6 +4,7 @@ import dataclasses
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from lengen.checks import check_choices, require
 from lengen.config import (
     check_numbers,
     difference_between,
@@ -14,10 +15,8 @@ from lengen.config import (
 )
 from lengen.language.packed import CorpusStamp
 from lengen.model.config import ModelConfig
-from lengen.naming import check_choices
 from lengen.positions.assign import Contiguous, Pose
 from lengen.positions.scheme import Rope, Scheme
-from lengen.tasks.base import require
 
 FULL_ROPE = Rope(rotary_fraction=1.0)
 DEFAULT_FIRST = Scheme(Contiguous(), FULL_ROPE)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from lengen.checks import unknown_name
 from lengen.language.archives import members
 from lengen.language.documents import (
     Document,
@@ -18,7 +19,6 @@ from lengen.language.documents import (
     zipped,
 )
 from lengen.language.fetch import Package, fetch
-from lengen.naming import unknown_name
 
 
 @dataclass(frozen=True)

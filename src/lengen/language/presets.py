@@ -1,16 +1,16 @@
 """The arms of Sec. 5.3 and those that show why PoSE is needed, at three scales. `paper` is Table 5."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
+from lengen.checks import unknown_name
 from lengen.language.config import FULL_ROPE, LanguageConfig
 from lengen.language.packed import CorpusStamp
 from lengen.model.config import ModelConfig
-from lengen.naming import unknown_name
 from lengen.positions.assign import Assigner, Contiguous, Pose
 from lengen.positions.scheme import Scheme
+from lengen.scale import Scale, known_scale
 
-Scale = Literal["smoke", "cpu", "paper"]
 SHORT, LONG = 64, 128  # L and L̄ = 2L
 PAPER_VOCABULARY = 32_000  # Llama-2's
 
@@ -103,6 +103,4 @@ LANGUAGE_PRESETS: dict[str, LanguagePreset] = {
 def language_preset(name: str, scale: str, corpus: CorpusStamp) -> LanguageConfig:
     if name not in LANGUAGE_PRESETS:
         raise unknown_name("preset", name, LANGUAGE_PRESETS)
-    if scale not in get_args(Scale):
-        raise unknown_name("scale", scale, get_args(Scale))
-    return LANGUAGE_PRESETS[name].at(scale, corpus)  # type: ignore[arg-type]
+    return LANGUAGE_PRESETS[name].at(known_scale(scale), corpus)

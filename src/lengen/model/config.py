@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lengen.tasks.base import require
+from lengen.checks import require
 
 PLAIN_ATTENTION = {"sharpness": 1.0, "sharpen_from": 0}  # settings that no weight depends on: a test may change them
 

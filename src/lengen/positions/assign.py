@@ -11,8 +11,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Int
 
-from lengen.naming import check_choices
-from lengen.tasks.base import Examples, Task, require
+from lengen.checks import check_choices, require
+from lengen.tasks.base import Examples, Task
 
 PositionIds = Int[np.ndarray, "B T"]
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from lengen.naming import check_choices, unknown_name
+from lengen.checks import check_choices, require, unknown_name
 from lengen.positions.assign import ASSIGNERS, Assigner, Contiguous, Coupled, Pose, Predicted, Randomized, Shifted
-from lengen.tasks.base import Task, require
+from lengen.tasks.base import Task
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lengen.tasks.base import Task, column, require, rows
+from lengen.checks import require
+from lengen.tasks.base import Task, column, rows
 
 BOS, PLUS, EQUALS = 10, 11, 12
 

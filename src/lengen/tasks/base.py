@@ -8,6 +8,8 @@ from typing import ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 from jaxtyping import Int
 
+from lengen.checks import require
+
 
 class Examples(NamedTuple):
     """A batch of one length: no padding. Slots below `prompt_len` are given; the rest is to be predicted."""
@@ -83,12 +85,6 @@ class Task(ABC):
     def names_of(self, token_ids: Iterable[SupportsIndex]) -> list[str]:
         vocabulary = self.vocabulary
         return [vocabulary[token_id] for token_id in token_ids]
-
-
-def require(condition: bool, what: str, advice: str) -> None:
-    """A user's mistake as one sentence: what is wrong with which value, and what to do."""
-    if not condition:
-        raise ValueError(f"{what}; {advice}")
 
 
 def require_even_length(task: Task, length: int, minimum: int) -> None:

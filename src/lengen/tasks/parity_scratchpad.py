@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lengen.tasks.base import Task, column, require, require_even_length, rows
+from lengen.checks import require
+from lengen.tasks.base import Task, column, require_even_length, rows
 
 ZERO, BOS, SEP = 0, 2, 3
 

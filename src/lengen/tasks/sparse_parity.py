@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lengen.tasks.base import Task, column, require, require_even_length, rows
+from lengen.checks import require
+from lengen.tasks.base import Task, column, require_even_length, rows
 
 BOS, SEP, T0 = 0, 1, 2
 FIRST_MARKER = 4  # the token j1; t0 and t1 are 2 and 3

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from lengen.tasks.base import Task, column, require, rows
+from lengen.checks import require
+from lengen.tasks.base import Task, column, rows
 
 BOS, SEP1, SEP2, ARROW = 0, 1, 2, 3
 FIRST_VARIABLE = 4

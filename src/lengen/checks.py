@@ -1,9 +1,14 @@
-"""Errors for names and choices that do not exist: say which one was meant."""
+"""A user's mistake as one sentence: what is wrong with which value, and what to do or which name was meant."""
 
 import dataclasses
 import difflib
 from collections.abc import Iterable
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+
+def require(condition: bool, what: str, advice: str) -> None:
+    if not condition:
+        raise ValueError(f"{what}; {advice}")
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], advice: str = "") -> ValueError:
