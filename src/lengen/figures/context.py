@@ -19,7 +19,6 @@ WORDS = {
     "random": "random",
     "attended": "most attended",
     "recent": "most recent",
-    "greedy": "greedy",
 }
 
 
@@ -28,7 +27,7 @@ def draw_analyses(analyses: Sequence[Analysis]) -> Figure:
     for analysis in analyses:
         if len(analysis.rows) < 2:
             raise ValueError(f"the analysis of {analysis.settings.model} has no two examples yet; let it go on")
-    figure = Figure(figsize=(14, 4.6 * len(analyses)), layout="constrained")
+    figure = Figure(figsize=(14, 5 * len(analyses)), layout="constrained")
     for index, analysis in enumerate(analyses):
         scatters = [figure.add_subplot(len(analyses), 3, 3 * index + column) for column in (1, 2)]
         limits = _limits(analysis)
@@ -75,15 +74,10 @@ def draw_curves(axes: Axes, analysis: Analysis) -> None:
     for index, order in enumerate(ORDERS):
         gains = np.array([row.gains(order) for row in analysis.rows])
         _draw_curve(axes, list(settings.curve), gains, WORDS[order], index)
-    selected = [row for row in analysis.rows if row.greedy is not None]
-    if len(selected) >= 2:
-        gains = np.array(
-            [[0.0, *(row.loss_short - loss for loss in row.greedy.losses)] for row in selected if row.greedy]
-        )
-        points = list(range(gains.shape[1]))
-        _draw_curve(axes, points, gains, f"greedy (first {len(selected)} examples)", len(ORDERS))
-    axes.axhline(float(np.mean(analysis.gains_long())), color="0.5", linestyle="--", linewidth=1)
-    axes.text(0, float(np.mean(analysis.gains_long())), "all far tokens", fontsize=8, va="bottom", color="0.35")
+    mean_of_all = float(np.mean(analysis.gains_long()))
+    axes.axhline(mean_of_all, color="0.5", linestyle="--", linewidth=1)
+    axes.text(0, mean_of_all, "all far tokens", fontsize=8, va="bottom", color="0.35")
+    _draw_greedy(axes, analysis)
     axes.set_xscale("symlog", linthresh=5)
     # The last tick is all of them; one that would touch it is left out.
     ticks = [tick for tick in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500) if 1.5 * tick < settings.num_far]
@@ -95,14 +89,37 @@ def draw_curves(axes: Axes, analysis: Analysis) -> None:
     axes.set_title(_title(analysis), fontsize=10)
     axes.grid(axis="y", color="0.85", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, title="shaded: 95 % bootstrap over examples", title_fontsize=7)
+    axes.legend(
+        frameon=False,
+        fontsize=8,
+        title="shaded: 95 % bootstrap over examples",
+        title_fontsize=7,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.15),
+        ncols=2,
+    )
+
+
+def _draw_greedy(axes: Axes, analysis: Analysis) -> None:
+    """Few examples have it: no band, which would dwarf the others, but what all far tokens give to these examples."""
+    grown = [(row, row.greedy) for row in analysis.rows if row.greedy is not None]
+    if not grown:
+        return
+    gains = np.array([[0.0, *(row.loss_short - loss for loss in greedy.losses)] for row, greedy in grown])
+    mean_of_all = np.mean([row.gain_long for row, _ in grown])
+    label = f"greedy (first {len(grown)} examples; all far tokens give them {mean_of_all:.2f})"
+    _draw_mean(axes, list(range(gains.shape[1])), gains, label, len(ORDERS))
 
 
 def _draw_curve(axes: Axes, points: list[int], gains: np.ndarray, label: str, index: int) -> None:
     resampled = rng_for(0, "context/bootstrap").integers(0, len(gains), (NUM_RESAMPLES, len(gains)))
     low, high = np.quantile(gains[resampled].mean(1), [0.025, 0.975], axis=0)
-    axes.plot(points, gains.mean(0), color=COLOURS[index], marker=MARKERS[index], markersize=4, label=label)
+    _draw_mean(axes, points, gains, label, index)
     axes.fill_between(points, low, high, color=COLOURS[index], alpha=0.15, linewidth=0)
+
+
+def _draw_mean(axes: Axes, points: list[int], gains: np.ndarray, label: str, index: int) -> None:
+    axes.plot(points, gains.mean(0), color=COLOURS[index], marker=MARKERS[index], markersize=4, label=label)
 
 
 def _limits(analysis: Analysis) -> tuple[float, float]:
