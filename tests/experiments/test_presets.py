@@ -24,7 +24,7 @@ ENCODERS = {"fig1": "rope", "fig7": "rope", "fig2": "ape", "fig8a": "ape", "fig8
 @pytest.mark.parametrize("name", PRESETS)
 def test_paper_scale_is_the_paper_s_tables(name):
     config = preset_config(name, "paper")
-    figure = plain_name(name).split("-")[0]  # the same arm but for its attention
+    figure = plain_name(name).split("-")[0]  # the same arm but for one thing
     measured = (
         config.min_length,
         config.max_length,
@@ -37,7 +37,8 @@ def test_paper_scale_is_the_paper_s_tables(name):
     assert measured == TABLES[config.task.name]
     assert (config.steps, config.learning_rate, config.weight_decay) == (50_000, 5e-5, 0.1)
     assert (config.warmup_steps, config.schedule) == (300, "linear")
-    assert (config.model.num_layers, config.model.num_heads, config.model.width) == (12, 16, 1024)
+    width = 2048 if name.startswith("wide") else 1024
+    assert (config.model.num_layers, config.model.num_heads, config.model.width) == (12, 16, width)
     assert config.scheme.encoder.name == ENCODERS[figure]
     assert PRESETS[name].num_paper_runs == NUM_RUNS[figure]
     if config.scheme.encoder.name == "rope":
@@ -59,6 +60,13 @@ def test_sharpened_arms_differ_from_the_paper_s_by_that_alone(name, scale):
     sharpened, plain = preset_config(name, scale), preset_config(plain_name(name), scale)
     num_keys = plain.task.num_tokens(plain.max_length)
     assert differing_settings(sharpened, plain) == {"model.sharpen_from": (num_keys, None)}
+
+
+@pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])
+@pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("wide")])
+def test_wide_arms_differ_from_the_paper_s_by_that_alone(name, scale):
+    wide, plain = preset_config(name, scale), preset_config(plain_name(name), scale)
+    assert differing_settings(wide, plain) == {"model.width": (2 * plain.model.width, plain.model.width)}
 
 
 @pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])

@@ -93,6 +93,7 @@ class Preset:
     scheme: Scheme
     curriculum_threshold: float = 0.0
     sharpened: bool = False  # attention as sharp among the keys of a test example as among those of training
+    times_width: int = 1  # of the scale's model
 
     def at(self, scale: Scale) -> RunConfig:
         scheme = self.scheme
@@ -103,7 +104,7 @@ class Preset:
         if self.sharpened:
             num_keys = self.task.num_tokens(config.max_length)
             config = replace(config, model=replace(config.model, sharpen_from=num_keys))
-        return config
+        return replace(config, model=replace(config.model, width=self.times_width * config.model.width))
 
 
 def arm(task: Task, scheme: Scheme, scale: Scale) -> RunConfig:
@@ -134,9 +135,19 @@ def preset_config(name: str, scale: str) -> RunConfig:
     return PRESETS[name].at(known_scale(scale))
 
 
+VARIANTS = {"sharp": "sharpened", "wide": "twice as wide"}  # beyond the paper, by how a name begins
+
+
+def variant_of(name: str) -> str | None:
+    """What an arm or figure beyond the paper changes of the one that it is named after; None: it is the paper's."""
+    return next((words for prefix, words in VARIANTS.items() if name.startswith(prefix)), None)
+
+
 def plain_name(name: str) -> str:
-    """Of a sharpened arm or figure: the one of the paper that it differs from by its attention alone."""
-    return name.replace("sharp", "fig", 1)
+    """Of an arm or figure beyond the paper: the one of the paper that it differs from in one thing."""
+    for prefix in VARIANTS:
+        name = name.replace(prefix, "fig", 1)
+    return name
 
 
 def _presets() -> dict[str, Preset]:
@@ -191,6 +202,10 @@ def _presets() -> dict[str, Preset]:
         if figure_name in ("fig2", "fig3a") or variant in ("k4-curriculum", "k6-curriculum"):
             presets[name.replace("fig", "sharp")] = replace(
                 preset, about=f"{preset.about}, sharpened attention", paper_ref="beyond the paper", sharpened=True
+            )
+        if variant in ("k4-curriculum", "k6-curriculum", "k8-curriculum"):
+            presets[name.replace("fig", "wide")] = replace(
+                preset, about=f"{preset.about}, twice as wide", paper_ref="beyond the paper", times_width=2
             )
     return presets
 
