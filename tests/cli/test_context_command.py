@@ -105,7 +105,7 @@ def test_rows_hold_what_the_paper_defines(analysis):
 
 
 def test_the_full_curve_has_every_point(model, text, tmp_path, capsys):
-    code = main(["context", "analyze", *arguments(model, text, tmp_path / "a", 2), "--full-curve", "--json"])
+    code = main(["context", "analyze", *arguments(model, text, tmp_path / "a", 2), "--curve", "full", "--json"])
     assert code == 0
     assert read_analysis(tmp_path / "a").settings.curve == tuple(range(10))
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -254,10 +254,10 @@ def failure(capsys, *flags: str) -> str:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"word1 word2 word3", "has 3 tokens in a row, fewer than --long 16; give a longer text"),
+        (b"word1 word2 word3", "has 3 tokens in a row, fewer than the 16 of a window (--long 16); give a longer text"),
         (b"  \n ", "is empty"),
         (b"caf\xe9 word1", "is not UTF-8 (byte 3)"),
-        (b"word1 " * 40, "--num-examples 10 is more than the 2 windows"),
+        (b"word1 " * 40, "--num-examples 10 needs 10 windows of 16 tokens, and bad.txt has 2; use at most 2"),
     ],
 )
 def test_bad_texts(content, message, model, tmp_path, capsys):

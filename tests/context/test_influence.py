@@ -91,14 +91,14 @@ class Counting(DecoderModel):
         self.reads.append(tuple(token_ids.shape))
         return super().read(token_ids, position_ids)
 
-    def last_attention(self, token_ids, position_ids):
+    def attention(self, token_ids, position_ids, num_last):
         self.reads.append(tuple(token_ids.shape))
-        return super().last_attention(token_ids, position_ids)
+        return super().attention(token_ids, position_ids, num_last)
 
-    def last_logits(self, token_ids, position_ids, prefix=None):
+    def logits(self, token_ids, position_ids, num_last, prefix=None):
         num_read = 0 if prefix is None else prefix.position_ids.shape[1]
         self.sizes.append((*token_ids.shape, num_read))
-        return super().last_logits(token_ids, position_ids, prefix)
+        return super().logits(token_ids, position_ids, num_last, prefix)
 
 
 @pytest.mark.parametrize("max_batch_tokens", [30, 66, 200])
@@ -120,6 +120,52 @@ def test_subsets_are_batched_within_bounds_and_computed_once(examples, window):
     assert all(rows * tokens <= 60 for rows, tokens, _ in model.sizes)
     assert sum(rows for rows, _, _ in model.sizes) == 9
     assert losses[1] == losses[3]
+
+
+# Several targets of one window
+
+
+def targets_apart(examples: Int[Tensor, "W L"], several: Window) -> list[tuple[Int[Tensor, "W L"], Window]]:
+    """For each target: the text up to it, and a window of its own, with the same far tokens and more recent ones."""
+    firsts = [(several.long + target, several.short + target) for target in range(several.num_targets)]
+    return [(examples[:, :long], Window(short, long)) for long, short in firsts]
+
+
+@pytest.mark.parametrize("max_batch_tokens", [1, 100, MANY_TOKENS])
+@pytest.mark.parametrize("kind", ["llama", "ours"])
+def test_targets_of_one_window_equal_windows_of_their_own(kind, max_batch_tokens, examples):
+    model = DecoderModel(tiny_decoder(), kind) if kind == "ours" else HuggingFaceModel(tiny_hf(kind), kind)
+    several = Window(short=6, long=20, num_targets=4)
+    apart = targets_apart(examples, several)
+
+    def by_example(values: list[Tensor]) -> Tensor:
+        return torch.stack(values, 1).flatten(0, 1)
+
+    together = leave_one_out(model, examples, several, max_batch_tokens)
+    expected = by_example([leave_one_out(model, *one, max_batch_tokens) for one in apart])
+    torch.testing.assert_close(together, expected, atol=TOLERANCE, rtol=0)
+    assert (together - together.roll(1, 0)).abs().max() > 100 * TOLERANCE  # another target has other losses
+
+    far = [frozenset[int](), frozenset({0, 3, 12}), frozenset(range(13))]
+    subsets = [(example, seen) for example in range(12) for seen in far]
+    found = subset_losses(model, examples, several, subsets, max_batch_tokens).view(12, 3)
+    one_each = [(row, seen) for row in range(3) for seen in far]
+    expected = by_example([subset_losses(model, *one, one_each, max_batch_tokens).view(3, 3) for one in apart])
+    torch.testing.assert_close(found, expected, atol=TOLERANCE, rtol=0)
+
+    attended = most_attended(model, examples, several, max_batch_tokens)
+    orders = [most_attended(model, *one, max_batch_tokens) for one in apart]
+    assert attended == [orders[target][row] for row in range(3) for target in range(4)]
+    assert attended != [orders[0][row] for row in range(3) for _ in range(4)]
+
+
+def test_targets_share_their_passes(examples):
+    model, several = Counting(), Window(short=6, long=20, num_targets=4)
+    leave_one_out(model, examples, several, MANY_TOKENS)
+    assert sum(rows for rows, _, _ in model.sizes) == 3 * several.num_far
+    model.sizes.clear()
+    subset_losses(model, examples, several, [(example, frozenset({2})) for example in range(12)], MANY_TOKENS)
+    assert sum(rows for rows, _, _ in model.sizes) == 3
 
 
 # Masking against truncation
@@ -216,34 +262,41 @@ def test_subset_losses_equal_masks(architecture, examples, window):
 # Attention
 
 
-def test_last_attention_is_the_same_both_ways(examples):
+@pytest.mark.parametrize("num_last", [1, 4])
+def test_attention_is_the_same_both_ways(num_last, examples):
     decoder = tiny_decoder()
     ids = torch.arange(1, 24).expand(examples.shape)
-    ours = DecoderModel(decoder, "ours").last_attention(examples, ids)
+    ours = DecoderModel(decoder, "ours").attention(examples, ids, num_last)
     twin = HuggingFaceModel(to_hf(decoder), "twin")
-    torch.testing.assert_close(ours, twin.last_attention(examples, ids), atol=TOLERANCE, rtol=0)
-    torch.testing.assert_close(ours.sum(1), torch.ones(3))
-    wrong = DecoderModel(decoder, "ours").last_attention(examples, ids.flip(1))
+    torch.testing.assert_close(ours, twin.attention(examples, ids, num_last), atol=TOLERANCE, rtol=0)
+    torch.testing.assert_close(ours.sum(-1), torch.ones(3, num_last))
+    wrong = DecoderModel(decoder, "ours").attention(examples, ids.flip(1), num_last)
     assert (ours - wrong).abs().max() > 100 * TOLERANCE
 
 
+@pytest.mark.parametrize("num_last", [1, 4])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_last_attention_equals_eager_over_everything(architecture, examples):
+def test_attention_equals_eager_over_everything(architecture, num_last, examples):
     model = tiny_hf(architecture)
     adapter = HuggingFaceModel(model, architecture)
     ids = torch.arange(23).expand(examples.shape)
-    ours = adapter.last_attention(examples, ids)
+    ours = adapter.attention(examples, ids, num_last)
     assert model.config._attn_implementation == "sdpa"
     model.set_attn_implementation("eager")
     with torch.no_grad():
         weights = model(input_ids=examples, position_ids=ids, output_attentions=True).attentions
-    theirs = torch.stack([layer[:, :, -1].mean(1) for layer in weights]).mean(0)
+    theirs = torch.stack([layer[:, :, -num_last:].mean(1) for layer in weights]).mean(0)
     torch.testing.assert_close(ours, theirs, atol=TOLERANCE, rtol=0)
 
 
 def test_a_window_counts_as_the_paper_does():
     window = Window(short=2, long=8)  # Figure 5
-    assert (window.num_inputs, window.num_far) == (7, 5)
+    assert (window.num_tokens, window.num_inputs, window.num_far) == (8, 7, 5)
+    several = Window(short=2, long=8, num_targets=3)
+    assert (several.num_tokens, several.num_inputs, several.num_far) == (10, 9, 5)
+    assert several.num_windows("--num-examples", 12) == 4
+    with pytest.raises(ValueError, match="--num-examples 13 is no multiple of --num-targets 3; use 12 or 15"):
+        several.num_windows("--num-examples", 13)
     with pytest.raises(ValueError, match="--long 65 leaves no far token"):
         Window(short=64, long=65)
     with pytest.raises(ValueError, match="--short 0 is too small"):

@@ -88,7 +88,20 @@ def _configure_analyze(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="greedy forward selection for the first N examples (default 20): it costs K passes a far token",
     )
-    parser.add_argument("--full-curve", action="store_true", help="every k from 0 to all, instead of 1, 2, 5, 10, …")
+    parser.add_argument(
+        "--num-targets",
+        type=int,
+        default=1,
+        metavar="M",
+        help="examples of each window of text (default 1): the tokens after it, too, with the same far tokens; M times "
+        "cheaper influence",
+    )
+    parser.add_argument(
+        "--curve",
+        choices=("some", "full", "none"),
+        default="some",
+        help="unmask 1, 2, 5, 10, … far tokens (default), every number, or only K and all",
+    )
     parser.add_argument(
         "--max-batch-tokens", type=int, default=2048, metavar="N", help="bounds memory; in one batch (default 2048)"
     )
@@ -109,17 +122,21 @@ def _analyze(args: argparse.Namespace) -> int:
     for flag, least in (
         ("num_influential", 1),
         ("num_examples", 2),
+        ("num_targets", 1),
         ("num_greedy", 0),
         ("max_batch_tokens", 1),
         ("threads", 1),
     ):
         require_at_least(f"--{flag.replace('_', '-')}", getattr(args, flag), least)
-    window = Window(args.short, args.long)
+    window = Window(args.short, args.long, args.num_targets)
     if args.num_influential > window.num_far:
         raise ValueError(
             f"--num-influential {args.num_influential} is more than the {window.num_far} far tokens of "
             f"--short {args.short} --long {args.long}; use at most {window.num_far}"
         )
+    num_greedy = min(args.num_greedy, args.num_examples)
+    for flag, num_examples in (("--num-examples", args.num_examples), ("--num-greedy", num_greedy)):
+        window.num_windows(flag, num_examples)  # refuses a part of one
     from lengen.context.text import read_text
 
     text = read_text(args.text)
@@ -152,7 +169,7 @@ def _analyze(args: argparse.Namespace) -> int:
             f"--select-with {selector.model.name} cuts this text into other tokens than {loaded.model.name}; "
             "choose two models with one tokenizer"
         )
-    examples = draw_examples(tokens, text.name, args.long, args.num_examples, args.seed)
+    examples = draw_examples(tokens, text.name, window, args.num_examples, args.seed)
     settings = ContextSettings(
         loaded.model.name,
         selector.model.name,
@@ -162,9 +179,10 @@ def _analyze(args: argparse.Namespace) -> int:
         args.long,
         args.num_influential,
         args.num_examples,
-        min(args.num_greedy, args.num_examples),
-        curve_points(window.num_far, args.num_influential, args.full_curve),
+        num_greedy,
+        curve_points(window.num_far, args.num_influential, args.curve),
         args.seed,
+        args.num_targets,
     )
     digests = {
         "model": (digest := weights_digest(loaded.model.module)),

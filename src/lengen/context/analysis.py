@@ -22,7 +22,7 @@ from lengen.results.context import (
     start_analysis,
 )
 
-EXAMPLES_AT_ONCE = 4  # they share batches; what an interrupted analysis loses at most
+EXAMPLES_AT_ONCE = 4  # they share batches; what an interrupted analysis loses at most, unless one window has more
 
 
 def analyze(
@@ -38,13 +38,15 @@ def analyze(
     """Append a row for each example that has none yet; yields how many there are, as they come."""
     done = _rows_done(rows_file, settings, digests, provenance)
     yield len(done)
-    missing = [example for example in range(settings.num_examples) if example not in done]
-    for first in range(0, len(missing), EXAMPLES_AT_ONCE):
-        part = missing[first : first + EXAMPLES_AT_ONCE]
+    num_targets = settings.num_targets
+    missing = [text for text in range(len(examples.starts)) if text * num_targets not in done]
+    at_once = max(1, EXAMPLES_AT_ONCE // num_targets)
+    for first in range(0, len(missing), at_once):
+        part = missing[first : first + at_once]
         append_rows(
             rows_file, _rows_of(model, selector, part, examples.starts, examples.tokens, settings, max_batch_tokens)
         )
-        yield len(done) + first + len(part)
+        yield len(done) + (first + len(part)) * num_targets
 
 
 def _rows_done(
@@ -74,27 +76,29 @@ def _rows_done(
 def _rows_of(
     model: CausalModel,
     selector: CausalModel,
-    numbers: Sequence[int],
-    starts: Int[Tensor, " N"],
-    tokens: Int[Tensor, "N L"],
+    text_numbers: Sequence[int],
+    starts: Int[Tensor, " W"],
+    tokens: Int[Tensor, "W L"],
     settings: ContextSettings,
     max_batch_tokens: int,
 ) -> list[ContextRow]:
-    window = Window(settings.short, settings.long)
-    examples = tokens[list(numbers)]
-    losses_without = leave_one_out(selector, examples, window, max_batch_tokens)
+    window = Window(settings.short, settings.long, settings.num_targets)
+    texts = tokens[list(text_numbers)]
+    # The examples: a window of text and, of its targets, the one to predict.
+    places = [(text, target) for text in text_numbers for target in range(window.num_targets)]
+    losses_without = leave_one_out(selector, texts, window, max_batch_tokens)
     everything = frozenset(range(window.num_far))
-    complete = [(row, everything) for row in range(len(numbers))]
-    losses_with_all = subset_losses(selector, examples, window, complete, max_batch_tokens)
-    attended = most_attended(selector, examples, window, max_batch_tokens)
+    complete = [(row, everything) for row in range(len(places))]
+    losses_with_all = subset_losses(selector, texts, window, complete, max_batch_tokens)
+    attended = most_attended(selector, texts, window, max_batch_tokens)
     orders = [  # by example, then in the order of ORDERS
         {
             "influence": by_influence(losses_without[row]),
-            "random": at_random(window.num_far, settings.seed, number),
+            "random": at_random(window.num_far, settings.seed, text),
             "attended": attended[row],
             "recent": most_recent(window.num_far),
         }
-        for row, number in enumerate(numbers)
+        for row, (text, _) in enumerate(places)
     ]
     subsets = [
         (row, frozenset(order[name][:size]))
@@ -102,18 +106,18 @@ def _rows_of(
         for name in ORDERS
         for size in (0, *settings.curve, window.num_far)
     ]
-    losses = subset_losses(model, examples, window, subsets, max_batch_tokens).view(len(numbers), len(ORDERS), -1)
+    losses = subset_losses(model, texts, window, subsets, max_batch_tokens).view(len(places), len(ORDERS), -1)
     rows = []
-    for row, number in enumerate(numbers):
-        greedy = None
+    for row, (text, target) in enumerate(places):
+        number, greedy = text * window.num_targets + target, None
         if number < settings.num_greedy:
-            chosen = greedily(selector, examples[row], window, settings.num_influential, max_batch_tokens)
+            chosen = greedily(selector, texts, row, window, settings.num_influential, max_batch_tokens)
             grown = [(row, frozenset(chosen[: size + 1])) for size in range(len(chosen))]
-            greedy = GreedySelection(chosen, subset_losses(model, examples, window, grown, max_batch_tokens).tolist())
+            greedy = GreedySelection(chosen, subset_losses(model, texts, window, grown, max_batch_tokens).tolist())
         rows.append(
             ContextRow(
                 example=number,
-                start=int(starts[number]),
+                start=int(starts[text]),
                 loss_short=float(losses[row, 0, 0]),
                 loss_long=float(losses[row, 0, -1]),
                 influential=orders[row]["influence"][: settings.num_influential],

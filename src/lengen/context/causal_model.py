@@ -1,4 +1,4 @@
-"""What the analysis asks of a causal language model: logits at the last slot, after a prefix that was read before.
+"""What the analysis asks of a causal language model: logits at the last slots, after a prefix that was read before.
 
 Masking a token out of *all* attention while keeping every position id is the same as leaving it out of the input and
 giving the other tokens their ids explicitly: causality is decided by slot, nearness by id, and a token that nobody
@@ -51,17 +51,29 @@ class CausalModel(ABC):
         """What later tokens may attend to."""
 
     @abstractmethod
+    def logits(
+        self,
+        token_ids: Int[Tensor, "B T"],
+        position_ids: Int[Tensor, "B T"],
+        num_last: int,
+        prefix: Prefix | None = None,
+    ) -> Float[Tensor, "B N V"]:
+        """Logits for what follows each of the last tokens."""
+
     def last_logits(
         self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], prefix: Prefix | None = None
     ) -> Float[Tensor, "B V"]:
         """Logits for what follows the last token."""
+        return self.logits(token_ids, position_ids, 1, prefix)[:, 0]
 
     @abstractmethod
-    def last_attention(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        """How much the last slot attends to each slot, averaged over heads and layers."""
+    def attention(
+        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], num_last: int
+    ) -> Float[Tensor, "B N T"]:
+        """How much each of the last slots attends to each slot, averaged over heads and layers."""
 
 
-def losses_of(logits: Float[Tensor, "B V"], targets: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
+def losses_of(logits: Float[Tensor, "*shape V"], targets: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Negative log-likelihoods, in nats; of float64 sums, since influences are small differences of them."""
     wide = logits.double()
-    return wide.logsumexp(-1) - wide.gather(1, targets[:, None])[:, 0]
+    return wide.logsumexp(-1) - wide.gather(-1, targets[..., None])[..., 0]

@@ -24,35 +24,47 @@ class DecoderModel(CausalModel):
     @torch.inference_mode()
     def read(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Prefix:
         cache = self._new_cache(len(token_ids), token_ids.shape[1])
-        self._logits(token_ids, position_ids, cache, first_slot=0)
+        self._logits(token_ids, position_ids, 1, cache, first_slot=0)
         return Prefix(position_ids, tuple(cache.keys), tuple(cache.values))
 
     @torch.inference_mode()
-    def last_logits(
-        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], prefix: Prefix | None = None
-    ) -> Float[Tensor, "B V"]:
+    def logits(
+        self,
+        token_ids: Int[Tensor, "B T"],
+        position_ids: Int[Tensor, "B T"],
+        num_last: int,
+        prefix: Prefix | None = None,
+    ) -> Float[Tensor, "B N V"]:
         if prefix is None or prefix.position_ids.shape[1] == 0:
-            return self.decoder(token_ids, position_ids, first_target=token_ids.shape[1] - 1).token_logits[:, 0]
+            return self.decoder(token_ids, position_ids, first_target=token_ids.shape[1] - num_last).token_logits
         num_read = prefix.position_ids.shape[1]
         cache = self._new_cache(len(token_ids), num_read + token_ids.shape[1])
         cache.ids[:, :num_read] = prefix.position_ids
         for store, read in zip([*cache.keys, *cache.values], [*prefix.keys, *prefix.values], strict=True):
             store[:, :, :num_read] = read
-        return self._logits(token_ids, position_ids, cache, num_read)
+        return self._logits(token_ids, position_ids, num_last, cache, num_read)
 
     @torch.inference_mode()
-    def last_attention(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
+    def attention(
+        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], num_last: int
+    ) -> Float[Tensor, "B N T"]:
         weights: list[Tensor] = []
-        self.decoder(token_ids, position_ids, first_target=token_ids.shape[1] - 1, weights=weights)
-        return torch.stack([layer[:, :, -1].mean(1) for layer in weights]).mean(0)
+        self.decoder(token_ids, position_ids, first_target=token_ids.shape[1] - num_last, weights=weights)
+        return torch.stack([layer[:, :, -num_last:].mean(1) for layer in weights]).mean(0)
 
     def _new_cache(self, batch_size: int, num_slots: int) -> KVCache:
         return KVCache(self.decoder.config, batch_size, num_slots, self.decoder.embedding.weight)
 
     def _logits(
-        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], cache: KVCache, first_slot: int
-    ) -> Float[Tensor, "B V"]:
+        self,
+        token_ids: Int[Tensor, "B T"],
+        position_ids: Int[Tensor, "B T"],
+        num_last: int,
+        cache: KVCache,
+        first_slot: int,
+    ) -> Float[Tensor, "B N V"]:
         num_tokens = token_ids.shape[1]
         slots = torch.arange(first_slot, first_slot + num_tokens).expand(token_ids.shape)
-        output = self.decoder(token_ids, position_ids, first_target=num_tokens - 1, slots=slots, cache=cache)
-        return output.token_logits[:, 0]
+        return self.decoder(
+            token_ids, position_ids, first_target=num_tokens - num_last, slots=slots, cache=cache
+        ).token_logits

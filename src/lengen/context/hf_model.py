@@ -27,7 +27,7 @@ class HuggingFaceModel(CausalModel):
                 "masked out with the ids of the others kept; choose a model that does (Llama, GPT-NeoX, GPT-2, OLMo, …)"
             )
         self.model, self.name = model.eval(), name
-        self._head_arguments = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+        self._keeps_last_logits = "logits_to_keep" in accepted
         text_config = model.config.get_text_config(decoder=True)
         self.vocab_size = model.get_input_embeddings().num_embeddings
         limits = [getattr(text_config, field, None) for field in ("max_position_embeddings", "sliding_window")]
@@ -50,30 +50,40 @@ class HuggingFaceModel(CausalModel):
         )
 
     @torch.inference_mode()
-    def last_logits(
-        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], prefix: Prefix | None = None
-    ) -> Float[Tensor, "B V"]:
-        return self._forward(token_ids, position_ids, _as_cache(prefix)).logits[:, -1]
+    def logits(
+        self,
+        token_ids: Int[Tensor, "B T"],
+        position_ids: Int[Tensor, "B T"],
+        num_last: int,
+        prefix: Prefix | None = None,
+    ) -> Float[Tensor, "B N V"]:
+        return self._forward(token_ids, position_ids, _as_cache(prefix), num_last=num_last).logits[:, -num_last:]
 
     @torch.inference_mode()
     def masked_logits(
         self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], mask: Int[Tensor, "B T"]
     ) -> Float[Tensor, "B V"]:
         """The obvious way: the whole input, with zeros in the mask for tokens that nobody may attend to."""
-        return self._forward(token_ids, position_ids, None, mask).logits[:, -1]
+        return self._forward(token_ids, position_ids, None, mask=mask).logits[:, -1]
 
     @torch.inference_mode()
-    def last_attention(self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        prefix = self.read(token_ids[:, :-1], position_ids[:, :-1])
+    def attention(
+        self, token_ids: Int[Tensor, "B T"], position_ids: Int[Tensor, "B T"], num_last: int
+    ) -> Float[Tensor, "B N T"]:
+        (early, last), (early_ids, last_ids) = (
+            (ids[:, :-num_last], ids[:, -num_last:]) for ids in (token_ids, position_ids)
+        )
+        prefix = self.read(early, early_ids)
         with self._eager_attention():  # the fused kernels do not say where they attend
-            output = self._forward(token_ids[:, -1:], position_ids[:, -1:], _as_cache(prefix), output_attentions=True)
-        return torch.stack([weights[:, :, 0].float().mean(1) for weights in output.attentions]).mean(0)
+            output = self._forward(last, last_ids, _as_cache(prefix), output_attentions=True)
+        return torch.stack([weights.float().mean(1) for weights in output.attentions]).mean(0)
 
     def _forward(
         self,
         token_ids: Int[Tensor, "B T"],
         position_ids: Int[Tensor, "B T"],
         cache: Any,
+        num_last: int = 1,
         mask: Int[Tensor, "B S"] | None = None,
         **arguments: bool,
     ) -> Any:
@@ -86,7 +96,7 @@ class HuggingFaceModel(CausalModel):
             attention_mask=mask,
             past_key_values=cache,
             use_cache=cache is not None,
-            **self._head_arguments,
+            **({"logits_to_keep": num_last} if self._keeps_last_logits else {}),
             **arguments,
         )
 

@@ -26,7 +26,7 @@ def check_method(model: CausalModel, window: Window) -> None:
     if model.max_tokens is not None and model.max_tokens < window.num_inputs:
         raise ValueError(
             f"the model {model.name} reads {model.max_tokens} tokens at most, and --long {window.long} needs "
-            f"{window.num_inputs}; use --long {model.max_tokens + 1} or less"
+            f"{window.num_inputs}; use --long {model.max_tokens + 2 - window.num_targets} or less"
         )
     if isinstance(model, HuggingFaceModel):
         _Probe(model, window).check()

@@ -40,7 +40,7 @@ def pieces_of(analysis: Analysis, row: ContextRow, folder: Path, model: Path | N
         characters, shown_to = content[shown_to:end], max(end, shown_to)
         is_far = index < settings.num_far
         part: Literal["far", "recent", "predicted"] = (
-            "far" if is_far else "predicted" if index == settings.long - 1 else "recent"
+            "far" if is_far else "predicted" if index == len(offsets) - 1 else "recent"
         )
         rank = row.influential.index(index) + 1 if index in row.influential else None
         pieces.append(Piece(characters, part, row.influence[index] if is_far else 0.0, rank))
@@ -59,9 +59,14 @@ def _characters_of(
     for content, encoding in zip(source.documents, encodings, strict=True):
         if row.start < num_before + len(encoding):
             first = row.start - num_before
-            return content, encoding.offsets[first : first + analysis.settings.long]
+            return content, encoding.offsets[first : first + analysis.settings.long + _target(analysis.settings, row)]
         num_before += len(encoding)
     raise ValueError(f"{source.name} has fewer tokens than when it was analysed; give the --model of the analysis")
+
+
+def _target(settings: ContextSettings, row: ContextRow) -> int:
+    """Which of the tokens that its window predicts: so many more recent ones than `short` it has."""
+    return row.example % settings.num_targets
 
 
 def print_pieces(settings: ContextSettings, row: ContextRow, pieces: list[Piece]) -> None:
@@ -110,7 +115,7 @@ def page_of(settings: ContextSettings, row: ContextRow, pieces: list[Piece]) -> 
 def _losses_line(settings: ContextSettings, row: ContextRow) -> str:
     sparse = row.losses["influence"][settings.curve.index(settings.num_influential)]
     return (
-        f"loss of the last token: {row.loss_short:.3f} from the {settings.short} recent ones, "
+        f"loss of the last token: {row.loss_short:.3f} from the {settings.short + _target(settings, row)} recent ones, "
         f"{sparse:.3f} with {settings.num_influential} influential far ones, "
         f"{row.loss_long:.3f} with all {settings.num_far}"
     )

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from lengen.context.window import Window
 from lengen.seeding import rng_for
 
 
@@ -23,8 +24,10 @@ class Text(NamedTuple):
 
 
 class Examples(NamedTuple):
-    starts: Int[Tensor, " E"]  # the first token of each, counted from the text's first
-    tokens: Int[Tensor, "E L"]
+    """Windows of text; each has as many examples as targets."""
+
+    starts: Int[Tensor, " W"]  # the first token of each, counted from the text's first
+    tokens: Int[Tensor, "W L"]
 
 
 def read_text(path: Path) -> Text:
@@ -52,8 +55,9 @@ def encode(tokenizer: Any, text: Text) -> list[list[int]]:
     return [encoding.ids for encoding in tokenizer.encode_batch(list(text.documents), add_special_tokens=False)]
 
 
-def draw_examples(documents: list[list[int]], text_name: str, length: int, num_examples: int, seed: int) -> Examples:
+def draw_examples(documents: list[list[int]], text_name: str, window: Window, num_examples: int, seed: int) -> Examples:
     """Windows that do not overlap, in random order: the first of many examples are those of few."""
+    length, num_windows = window.num_tokens, window.num_windows("--num-examples", num_examples)
     firsts = np.cumsum([0, *map(len, documents)])
     windows = [
         first + offset
@@ -62,13 +66,16 @@ def draw_examples(documents: list[list[int]], text_name: str, length: int, num_e
     ]
     if not windows:
         longest = max(map(len, documents), default=0)
-        raise ValueError(f"{text_name} has {longest} tokens in a row, fewer than --long {length}; give a longer text")
-    if num_examples > len(windows):
         raise ValueError(
-            f"--num-examples {num_examples} is more than the {len(windows)} windows of {length} tokens in {text_name}; "
-            f"use at most {len(windows)}, or a longer text"
+            f"{text_name} has {longest} tokens in a row, fewer than the {length} of a window (--long {window.long}); "
+            "give a longer text"
         )
-    order = rng_for(seed, "context/examples").permutation(len(windows))[:num_examples]
+    if num_windows > len(windows):
+        raise ValueError(
+            f"--num-examples {num_examples} needs {num_windows} windows of {length} tokens, and {text_name} has "
+            f"{len(windows)}; use at most {len(windows) * window.num_targets}, or a longer text"
+        )
+    order = rng_for(seed, "context/examples").permutation(len(windows))[:num_windows]
     starts = torch.tensor([int(windows[index]) for index in order])
     stream = torch.tensor([token for document in documents for token in document])
     return Examples(starts, stream[starts[:, None] + torch.arange(length)])

@@ -1,4 +1,7 @@
-"""Do two gains agree, example by example? Slope, correlation and more, with bootstrap intervals over examples."""
+"""Do two gains agree, example by example? Slope, correlation and more, with bootstrap intervals over examples.
+
+Examples that belong together, as tokens of one window of text do, are drawn together.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,16 +25,24 @@ class Agreement:
     offset: Interval  # the mean sparse gain less the mean full one, in standard deviations of the full one
 
 
-def agreement(full: Sequence[float], sparse: Sequence[float]) -> Agreement:
-    """How the gain from a few far tokens follows the gain from all of them."""
+def agreement(full: Sequence[float], sparse: Sequence[float], group_size: int = 1) -> Agreement:
+    """How the gain from a few far tokens follows the gain from all of them. Groups stand one after the other."""
     if len(full) != len(sparse) or len(full) < 2:
         raise ValueError(f"agreement needs two gains an example and two examples; got {len(full)} and {len(sparse)}")
     x, y = np.asarray(full, dtype=np.float64), np.asarray(sparse, dtype=np.float64)
-    resampled = rng_for(0, "context/bootstrap").integers(0, len(x), (NUM_RESAMPLES, len(x)))
+    resampled = resample(len(x), group_size)
     return Agreement(
         len(x),
         *(_interval(statistic, x, y, resampled) for statistic in (_correlations, _slopes, _shares, _offsets)),
     )
+
+
+def resample(num_examples: int, group_size: int = 1) -> NDArray[np.int64]:
+    """For each resample, which examples are in it: as many groups as there are, each drawn from all."""
+    num_groups = num_examples // group_size
+    assert num_groups * group_size == num_examples, "a group is not whole"
+    groups = rng_for(0, "context/bootstrap").integers(0, num_groups, (NUM_RESAMPLES, num_groups))
+    return (groups[:, :, None] * group_size + np.arange(group_size)).reshape(NUM_RESAMPLES, num_examples)
 
 
 def _interval(

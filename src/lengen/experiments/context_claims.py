@@ -62,7 +62,7 @@ def context_claims(folder: Path, names: Iterable[str] = (*OWN, *PRETRAINED)) -> 
 
 def near_the_diagonal(analysis: Analysis) -> Judgement:
     """Slope, correlation and offset of the gain from k influential tokens against the gain from all."""
-    found = agreement(analysis.gains_long(), analysis.gains_sparse("influence"))
+    found = agreement(analysis.gains_long(), analysis.gains_sparse("influence"), analysis.settings.num_targets)
     slope, correlation, offset = found.slope, found.correlation, found.offset
     verdict: Verdict = "not"
     if _within(slope, NEAR_SLOPE) and correlation.low >= NEAR_CORRELATION and _within(offset, NEAR_OFFSET):
@@ -70,20 +70,21 @@ def near_the_diagonal(analysis: Analysis) -> Judgement:
     elif _within(slope, PARTIAL_SLOPE) and correlation.low >= PARTIAL_CORRELATION and _within(offset, PARTIAL_OFFSET):
         verdict = "partly"
     note = f"slope; correlation {with_interval(correlation)}, offset {with_interval(offset)}"
-    return Judgement(verdict, slope, 1, f"{found.num_examples} examples", note)
+    return Judgement(verdict, slope, 1, analysis.counted(), note)
 
 
 def random_is_far(analysis: Analysis) -> Judgement:
     """The control's slope, which has to be small, and below that of the influential tokens on the same examples."""
     full = analysis.gains_long()
     random, chosen = analysis.gains_sparse("random"), analysis.gains_sparse("influence")
-    control = agreement(full, random)
+    num_targets = analysis.settings.num_targets
+    control = agreement(full, random, num_targets)
     # A slope is linear in the gains: that of the differences is the difference of the slopes, example for example.
-    above = agreement(full, [one - other for one, other in zip(chosen, random, strict=True)]).slope
+    above = agreement(full, [one - other for one, other in zip(chosen, random, strict=True)], num_targets).slope
     is_below = above.low > 0
     verdict: Verdict = "reproduced" if is_below and control.slope.high < FAR_SLOPE else "partly" if is_below else "not"
     note = f"slope; the influential ones' is larger by {with_interval(above)}"
-    return Judgement(verdict, control.slope, 1, f"{control.num_examples} examples", note)
+    return Judgement(verdict, control.slope, 1, analysis.counted(), note)
 
 
 def _judged(path: Path, judge: Callable[[Analysis], Judgement]) -> Callable[[Rows], Judgement]:

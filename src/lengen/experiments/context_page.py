@@ -58,13 +58,13 @@ def _table(words: str, analysis: Analysis) -> str:
     num_tokens = analysis.settings.num_influential
     full = analysis.gains_long()
     lines = [
-        f"| {words}: {len(full)} examples | nats recovered | share of all | slope | correlation |",
+        f"| {words}: {analysis.counted()} | nats recovered | share of all | slope | correlation |",
         "|---|---|---|---|---|",
         f"| all {analysis.settings.num_far} far tokens | {sum(full) / len(full):.3f} | 1 | 1 | 1 |",
     ]
     for order in ORDERS:
         sparse = analysis.gains_sparse(order)
-        found = agreement(full, sparse)
+        found = agreement(full, sparse, analysis.settings.num_targets)
         cells = [with_interval(interval) for interval in (found.recovered, found.slope, found.correlation)]
         lines.append(f"| {num_tokens} by {order} | {sum(sparse) / len(sparse):.3f} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

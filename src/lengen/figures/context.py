@@ -7,12 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from lengen.evaluate.agreement import agreement
+from lengen.evaluate.agreement import agreement, resample
 from lengen.figures.length_curves import COLOURS, MARKERS
 from lengen.results.context import ORDERS, Analysis
-from lengen.seeding import rng_for
 
-NUM_RESAMPLES = 1000
 SHORT, LONG, SPARSE = (rf"$\mathcal{{L}}_{{\mathrm{{{name}}}}}$" for name in ("short", "long", "short,sparse"))
 WORDS = {
     "influence": "most influential",
@@ -41,7 +39,7 @@ def draw_scatter(axes: Axes, analysis: Analysis, order: str, limits: tuple[float
     """Figures 4 and 6a–c, and the control: the paper's pairs (L_short − L_long, L_short − L_short,sparse)."""
     settings = analysis.settings
     full, sparse = analysis.gains_long(), analysis.gains_sparse(order)
-    found = agreement(full, sparse)
+    found = agreement(full, sparse, settings.num_targets)
     axes.axline((0, 0), slope=1, color="0.5", linewidth=1, linestyle="--", zorder=1)
     axes.scatter(full, sparse, s=8, alpha=0.35, color=COLOURS[ORDERS.index(order)], linewidths=0, zorder=2)
     offset = float(np.mean(sparse)) - found.slope.value * float(np.mean(full))
@@ -59,7 +57,7 @@ def draw_scatter(axes: Axes, analysis: Analysis, order: str, limits: tuple[float
         0.03,
         0.97,
         f"correlation {r:.2f} [{r_low:.2f}, {r_high:.2f}]\nslope {slope:.2f} [{slope_low:.2f}, {slope_high:.2f}]\n"
-        f"{found.num_examples} examples",
+        f"{analysis.counted()}",
         transform=axes.transAxes,
         va="top",
         fontsize=8,
@@ -69,11 +67,14 @@ def draw_scatter(axes: Axes, analysis: Analysis, order: str, limits: tuple[float
 
 
 def draw_curves(axes: Axes, analysis: Analysis) -> None:
-    """The mean loss recovered against the number of unmasked far tokens; the bands are over examples."""
+    """The mean loss recovered against the number of unmasked far tokens; the bands are over examples, or windows."""
     settings = analysis.settings
+    resampled = resample(len(analysis.rows), settings.num_targets)
     for index, order in enumerate(ORDERS):
         gains = np.array([row.gains(order) for row in analysis.rows])
-        _draw_curve(axes, list(settings.curve), gains, WORDS[order], index)
+        low, high = np.quantile(gains[resampled].mean(1), [0.025, 0.975], axis=0)
+        _draw_mean(axes, list(settings.curve), gains, WORDS[order], index)
+        axes.fill_between(settings.curve, low, high, color=COLOURS[index], alpha=0.15, linewidth=0)
     mean_of_all = float(np.mean(analysis.gains_long()))
     axes.axhline(mean_of_all, color="0.5", linestyle="--", linewidth=1)
     axes.text(0, mean_of_all, "all far tokens", fontsize=8, va="bottom", color="0.35")
@@ -92,7 +93,7 @@ def draw_curves(axes: Axes, analysis: Analysis) -> None:
     axes.legend(
         frameon=False,
         fontsize=8,
-        title="shaded: 95 % bootstrap over examples",
+        title=f"shaded: 95 % bootstrap over {'examples' if settings.num_targets == 1 else 'windows of text'}",
         title_fontsize=7,
         loc="upper center",
         bbox_to_anchor=(0.5, -0.15),
@@ -109,13 +110,6 @@ def _draw_greedy(axes: Axes, analysis: Analysis) -> None:
     mean_of_all = np.mean([row.gain_long for row, _ in grown])
     label = f"greedy (first {len(grown)} examples; all far tokens give them {mean_of_all:.2f})"
     _draw_mean(axes, list(range(gains.shape[1])), gains, label, len(ORDERS))
-
-
-def _draw_curve(axes: Axes, points: list[int], gains: np.ndarray, label: str, index: int) -> None:
-    resampled = rng_for(0, "context/bootstrap").integers(0, len(gains), (NUM_RESAMPLES, len(gains)))
-    low, high = np.quantile(gains[resampled].mean(1), [0.025, 0.975], axis=0)
-    _draw_mean(axes, points, gains, label, index)
-    axes.fill_between(points, low, high, color=COLOURS[index], alpha=0.15, linewidth=0)
 
 
 def _draw_mean(axes: Axes, points: list[int], gains: np.ndarray, label: str, index: int) -> None:

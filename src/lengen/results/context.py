@@ -31,6 +31,7 @@ class ContextSettings:
     num_greedy: int  # greedy forward selection for this many of the first examples
     curve: tuple[int, ...]  # how many far tokens are unmasked at each point of a curve
     seed: int
+    num_targets: int = 1  # examples of one window of text: those of the same far tokens
 
     @property
     def num_far(self) -> int:
@@ -46,7 +47,7 @@ class GreedySelection:
 @dataclass(frozen=True)
 class ContextRow:
     example: int
-    start: int  # the example's first token, counted from the text's first
+    start: int  # the window's first token, counted from the text's first
     loss_short: float
     loss_long: float
     influential: list[int]  # far tokens J_1 … J_k, the most influential first
@@ -85,6 +86,11 @@ class Analysis:
         point = self.settings.curve.index(self.settings.num_influential)
         return [row.gains(order)[point] for row in self.rows]
 
+    def counted(self) -> str:
+        """How many examples there are, in words: those of one window are not independent."""
+        examples, num_targets = f"{len(self.rows)} examples", self.settings.num_targets
+        return examples if num_targets == 1 else f"{examples} in {len(self.rows) // num_targets} windows"
+
 
 def analysis_file(folder: Path, name: str) -> Path:
     """Where the rows of a named analysis are kept beside those of the sweeps."""
@@ -115,7 +121,7 @@ def read_analysis(path: Path) -> Analysis:
     try:
         header, *records = read_jsonl(file)
         names = {field.name for field in fields(ContextSettings)}
-        given = header["settings"]
+        given = {"num_targets": 1} | header["settings"]  # older files have no other
         if set(given) != names:
             raise KeyError(", ".join(sorted(names ^ set(given))))
         settings = ContextSettings(**given | {"curve": tuple(given["curve"])})
@@ -123,7 +129,14 @@ def read_analysis(path: Path) -> Analysis:
         rows = {record["example"]: ContextRow.from_dict(record) for record in records}
     except (KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} is no analysis of this version ({error}); restore it or analyse again") from error
-    return Analysis(settings, [rows[example] for example in sorted(rows)], header.get("digests", {}))
+    return Analysis(settings, _whole_windows(rows, settings.num_targets), header.get("digests", {}))
+
+
+def _whole_windows(rows: dict[int, ContextRow], num_targets: int) -> list[ContextRow]:
+    """In order, without those of a window whose other rows are not written yet."""
+    firsts = sorted({example - example % num_targets for example in rows})
+    windows = [range(first, first + num_targets) for first in firsts]
+    return [rows[example] for window in windows if all(e in rows for e in window) for example in window]
 
 
 def _rounded(value: Any) -> Any:
