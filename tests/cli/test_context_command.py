@@ -168,6 +168,61 @@ def test_fewer_examples_are_the_first_of_many(model, text, analysis, tmp_path):
     assert few.rows == many.rows[:3]
 
 
+def test_an_analysis_goes_on_with_more_examples(model, text, analysis, tmp_path, capsys):
+    out = tmp_path / "growing"
+    assert main(["context", "analyze", *arguments(model, text, out, 3)]) == 0
+    first_rows = (out / "rows.jsonl").read_text().splitlines()[1:]
+    assert main(["context", "analyze", *arguments(model, text, out, 10)]) == 0
+    assert read_analysis(out) == read_analysis(analysis)
+    assert (out / "rows.jsonl").read_text().splitlines()[1:4] == first_rows  # none was computed again
+    assert "num_examples=10, and this one has num_examples=3" in failure(
+        capsys, "analyze", *arguments(model, text, out, 3)
+    )
+
+
+def test_several_targets_of_a_window_are_examples_of_their_own(model, text, tmp_path, capsys):
+    """The second target of each window: the same as an analysis whose only target is that token."""
+    out = tmp_path / "several"
+    assert main(["context", "analyze", *arguments(model, text, out), "--num-targets", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["num_targets"] == 2
+    found = read_analysis(out)
+    assert (len(found.rows), found.counted()) == (10, "10 examples in 5 windows")
+    assert [row.start for row in found.rows[::2]] == [row.start for row in found.rows[1::2]]
+    assert [row.greedy is not None for row in found.rows] == [True, True, *[False] * 8]
+    alone = ["--short", "7", "--long", "17", "--num-influential", "3", "--num-examples", "5", "--num-greedy", "1"]
+    sources = ["--model", str(model), "--text", str(text), "--out", str(tmp_path / "alone")]
+    assert main(["context", "analyze", *sources, *alone]) == 0
+    for row, one in zip(found.rows[1::2], read_analysis(tmp_path / "alone").rows, strict=True):
+        assert (row.start, row.influential) == (one.start, one.influential)
+        assert row.influence == pytest.approx(one.influence, abs=2e-4)
+        for order in ORDERS:
+            assert row.losses[order] == pytest.approx(one.losses[order], abs=2e-4)
+    assert found.rows[0].influence != pytest.approx(found.rows[1].influence, abs=0.01)
+
+
+def test_a_window_that_is_not_written_whole_is_written_again(model, text, tmp_path):
+    out = tmp_path / "several"
+    flags = [*arguments(model, text, out), "--num-targets", "2"]
+    assert main(["context", "analyze", *flags]) == 0
+    whole, lines = read_analysis(out), (out / "rows.jsonl").read_text().splitlines(keepends=True)
+    (out / "rows.jsonl").write_text("".join(lines[:-1]))
+    assert read_analysis(out).rows == whole.rows[:-2]
+    assert main(["context", "analyze", *flags]) == 0
+    assert read_analysis(out) == whole
+
+
+def test_show_ends_with_the_token_that_is_predicted(model, text, tmp_path, capsys):
+    out = tmp_path / "several"
+    assert main(["context", "analyze", *arguments(model, text, out), "--num-targets", "2"]) == 0
+    found = read_analysis(out)
+    first, second = ([*pieces_of(found, row, out, model, text)] for row in found.rows[:2])
+    assert [piece.part for piece in first] == [*["far"] * 9, *["recent"] * 6, "predicted"]
+    assert [piece.part for piece in second] == [*["far"] * 9, *["recent"] * 7, "predicted"]
+    capsys.readouterr()
+    assert main(["context", "show", str(out), "--example", "1"]) == 0
+    assert "from the 7 recent ones" in capsys.readouterr().out
+
+
 def test_another_model_may_select(model, text, analysis, tmp_path):
     other = save_model(tmp_path / "other", seed=1)
     for out, flags in (("cross", ["--select-with", str(other)]), ("same", ["--select-with", str(model)])):
@@ -280,6 +335,10 @@ def test_bad_texts(content, message, model, tmp_path, capsys):
         (["--max-batch-tokens", "0"], "--max-batch-tokens 0 is too few"),
         (["--num-examples", "1"], "--num-examples 1 is too few"),
         (["--num-greedy", "-5"], "--num-greedy -5 is too few; use at least 0"),
+        (["--num-targets", "0"], "--num-targets 0 is too few"),
+        (["--num-targets", "3"], "--num-examples 10 is no multiple of --num-targets 3; use 9 or 12"),
+        (["--num-targets", "5"], "--num-greedy 2 is no multiple of --num-targets 5; use 0 or 5"),
+        (["--num-targets", "2", "--long", "33"], "--long 33 needs 33; use --long 32 or less"),
     ],
 )
 def test_bad_settings(flags, message, model, text, tmp_path, capsys):

@@ -35,6 +35,16 @@ def test_intervals_are_of_the_size_theory_gives():
     assert (interval.high - interval.low) / (2 * 1.96) == pytest.approx(stats.linregress(full, sparse).stderr, rel=0.25)
 
 
+def test_examples_that_belong_together_are_drawn_together():
+    """Each of 30 groups is one example, five times over: they say no more than 30 examples do."""
+    full, sparse = noisy_line(0.8, 30)
+    five_times = [[value for value in values for _ in range(5)] for values in (full, sparse)]
+    alone, grouped, ignored = agreement(full, sparse), agreement(*five_times, 5), agreement(*five_times)
+    assert (grouped.num_examples, grouped.slope) == (150, pytest.approx(alone.slope))
+    assert grouped.offset == pytest.approx(alone.offset)
+    assert ignored.slope.high - ignored.slope.low < 0.6 * (alone.slope.high - alone.slope.low)
+
+
 def test_two_examples_at_least():
     with pytest.raises(ValueError, match="two examples"):
         agreement([1.0], [1.0])

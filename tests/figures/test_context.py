@@ -36,6 +36,17 @@ def test_curves_are_means_over_examples(analysis):
     np.testing.assert_allclose(drawn["most recent"][1], (1, 0.4))
 
 
+def test_the_bands_say_what_they_are_over(analysis):
+    def title(found: Analysis) -> str:
+        axes = Figure().add_subplot()
+        draw_curves(axes, found)
+        return axes.get_legend().get_title().get_text()
+
+    assert title(analysis) == "shaded: 95 % bootstrap over examples"
+    several = Analysis(replace(SETTINGS, num_targets=3), analysis.rows)
+    assert title(several) == "shaded: 95 % bootstrap over windows of text"
+
+
 def test_greedy_stands_beside_what_all_tokens_give_to_the_same_examples(analysis):
     label = "greedy (first 2 examples; all far tokens give them 2.00)"  # all three examples: 1.17
     np.testing.assert_allclose(curves_of(analysis)[label], [(0, 0), (1, 2.5)])

@@ -18,6 +18,7 @@ from lengen.results.context import (
     ContextSettings,
     GreedySelection,
     append_rows,
+    change_settings,
     read_analysis,
     start_analysis,
 )
@@ -57,7 +58,10 @@ def _rows_done(
         return set()
     analysis = read_analysis(rows_file)
     for name, value in vars(settings).items():
-        if (before := getattr(analysis.settings, name)) != value:
+        before = getattr(analysis.settings, name)
+        if name == "num_examples" and value > before:
+            continue  # the first of many examples are those of few
+        if before != value:
             raise ValueError(
                 f"{rows_file.parent} holds an analysis with {name}={before}, and this one has {name}={value}; "
                 "choose another --out"
@@ -70,6 +74,8 @@ def _rows_done(
                 "tokens": "the same text cut into other tokens (the tokenizer differs)",
             }[name]
             raise ValueError(f"{rows_file.parent} holds an analysis of {other}; choose another --out")
+    if settings.num_examples > analysis.settings.num_examples:
+        change_settings(rows_file, settings)
     return {row.example for row in analysis.rows}
 
 

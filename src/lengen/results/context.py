@@ -110,6 +110,13 @@ def start_analysis(
     write_atomically(path, (json.dumps(record) + "\n").encode())
 
 
+def change_settings(path: Path, settings: ContextSettings) -> None:
+    """Of an analysis that goes on with more examples: its first line alone changes."""
+    first, _, rows = path.read_bytes().partition(b"\n")
+    record = json.loads(first) | {"settings": asdict(settings)}
+    write_atomically(path, json.dumps(record).encode() + b"\n" + rows)
+
+
 def append_rows(path: Path, rows: Iterable[ContextRow]) -> None:
     append_jsonl(path, [row.to_dict() for row in rows])
 
