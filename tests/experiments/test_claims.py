@@ -81,6 +81,20 @@ def test_no_common_seed_is_no_data():
     assert named("sharpening-helps-parity").judge(rows).verdict == "no-data"
 
 
+def test_widths_are_compared_where_both_are_run():
+    def hard_for_six(preset, length, k_test, seed):
+        return as_the_paper_has_it(preset, length, k_test, seed) - 0.9 * (preset == "wide7-k6-curriculum")
+
+    rows = made_up_rows(hard_for_six)
+    judged = named("width-helps").judge(rows)
+    assert (judged.verdict, judged.note) == ("not", "difference in accuracy; K_train = 4, 6")
+    assert named("wide-extrapolates").judge(rows).verdict == "not"
+    rows["wide7"] = [entry for entry in rows["wide7"] if entry.preset == "wide7-k4-curriculum"]
+    judged = named("width-helps").judge(rows)
+    assert (judged.verdict, judged.note) == ("reproduced", "difference in accuracy; K_train = 4")
+    assert named("wide-extrapolates").judge(rows).verdict == "reproduced"
+
+
 def test_a_wrong_order_of_jumps_is_only_partly():
     def swapped(preset, length, k_test, seed):
         return as_the_paper_has_it(

@@ -14,11 +14,17 @@ SETTINGS = ContextSettings("ours", "ours", "text", "0", 64, 128, 5, 300, 0, (0, 
 
 
 def write(
-    path, slope: float, noise: float, random_slope: float = 0.1, num_examples: int = 300, offset: float = 0.0
+    path,
+    slope: float,
+    noise: float,
+    random_slope: float = 0.1,
+    num_examples: int = 300,
+    offset: float = 0.0,
+    num_targets: int = 1,
 ) -> None:
     rng = np.random.default_rng(0)
     path.parent.mkdir(parents=True, exist_ok=True)
-    start_analysis(path, replace(SETTINGS, num_examples=num_examples), {})
+    start_analysis(path, replace(SETTINGS, num_examples=num_examples, num_targets=num_targets), {})
     rows = []
     for example in range(num_examples):
         gain = rng.normal(0.1, 0.5)
@@ -78,6 +84,20 @@ def test_the_control_is_compared_example_for_example(tmp_path):
 def test_a_handful_of_examples_is_no_data(tmp_path):
     write(tmp_path / "context" / "long.jsonl", 1.0, 0.1, num_examples=99)
     assert {claim.judge({}).verdict for claim in context_claims(tmp_path)} == {"no-data"}
+
+
+def test_a_handful_of_windows_is_no_data(tmp_path):
+    """And where there are enough of them, intervals are over windows."""
+    path = tmp_path / "context" / "long.jsonl"
+    claim = context_claims(tmp_path, ["long"])[0]
+    write(path, 1.0, 0.1, num_targets=10, num_examples=290)
+    assert claim.judge({}).verdict == "no-data"
+    write(path, 1.0, 0.1, num_targets=10)
+    judged = claim.judge({})
+    assert (judged.verdict, judged.over) == ("reproduced", "300 examples in 30 windows")
+    write(path, 1.0, 0.1)
+    assert judged.interval.value == claim.judge({}).interval.value
+    assert judged.interval != claim.judge({}).interval
 
 
 def test_every_analysis_has_its_claim_and_its_control(tmp_path):

@@ -15,6 +15,7 @@ from lengen.experiments.wording import with_interval
 from lengen.results.context import Analysis, analysis_file, read_analysis
 
 MIN_EXAMPLES = 100
+MIN_WINDOWS = 30  # of text, where one has several examples
 NEAR_SLOPE = (0.75, 1.25)  # "near the diagonal", with
 NEAR_CORRELATION = 0.8
 NEAR_OFFSET = (-0.25, 0.25)  # a line beside the diagonal is not near it
@@ -92,7 +93,9 @@ def _judged(path: Path, judge: Callable[[Analysis], Judgement]) -> Callable[[Row
         if not path.is_file():
             return NO_DATA
         analysis = read_analysis(path)
-        return judge(analysis) if len(analysis.rows) >= MIN_EXAMPLES else NO_DATA
+        num_examples, num_targets = len(analysis.rows), analysis.settings.num_targets
+        is_enough = num_examples >= MIN_EXAMPLES and num_examples // num_targets >= MIN_WINDOWS
+        return judge(analysis) if is_enough else NO_DATA
 
     return judged
 

@@ -16,6 +16,8 @@ from lengen.results.block import Block
 FINDINGS = Block("findings", "lengen results --page README.md")
 SHOWN = (  # a choice of subjects, made whatever their verdicts
     "sparse-parity-extrapolates-curriculum",
+    "wide-extrapolates",
+    "width-helps",
     "sharpening-helps-sparse-parity",
     "sparse-parity-collapses-above-k-train-curriculum",
     "smaller-jumps-go-further",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lengen.experiments.figures import figure_named
-from lengen.experiments.presets import PRESETS, RANGES, plain_name
+from lengen.experiments.presets import PRESETS, RANGES, plain_name, variant_of
 from lengen.experiments.rows import current_rows
 from lengen.figures.length_curves import Curve, Panel, interval_over
 from lengen.results import Row
@@ -15,14 +15,14 @@ from lengen.tasks import SparseParity
 def panels_of(figure: str, folder: Path) -> list[Panel]:
     """Sparse parity: a panel for each K_train, a curve for each k_test. Otherwise one panel, a curve a preset.
 
-    Sharpened arms have a panel each, with the curves of the plain arm beside their own.
+    Arms beyond the paper have a panel each, with the curves of the plain arm beside their own.
     """
     spec, rows = figure_named(figure), current_rows(folder, figure)
     if not rows:
         raise ValueError(f"{folder} has no rows of {figure} yet; run `lengen reproduce {figure} --out {folder}` first")
-    if figure.startswith("sharp"):
+    if variant := variant_of(figure):
         every = [*current_rows(folder, plain_name(figure)), *rows]
-        return [_compared(preset, spec.k_tests, every) for preset in spec.presets if _has_rows(preset, rows)]
+        return [_compared(preset, variant, spec.k_tests, every) for preset in spec.presets if _has_rows(preset, rows)]
     if not spec.k_tests:
         curves = [_curve(preset, _words(preset), [r for r in rows if r.preset == preset]) for preset in spec.presets]
         return [Panel(spec.title, [curve for curve in curves if curve.points])]
@@ -37,11 +37,11 @@ def panels_of(figure: str, folder: Path) -> list[Panel]:
     return panels
 
 
-def _compared(preset: str, k_tests: Sequence[int], rows: Sequence[SweepRow]) -> Panel:
-    """A sharpened arm and the plain one; of sparse parity, at every k that both have trained on."""
+def _compared(preset: str, variant: str, k_tests: Sequence[int], rows: Sequence[SweepRow]) -> Panel:
+    """An arm beyond the paper and the plain one; of sparse parity, at every k that both have trained on."""
     task = PRESETS[preset].task
     curves = []
-    for words, name in (("plain", plain_name(preset)), ("sharpened", preset)):
+    for words, name in (("plain", plain_name(preset)), (variant, preset)):
         own = [row for row in rows if row.preset == name]
         if not isinstance(task, SparseParity):
             curves.append(_curve(name, words, own))

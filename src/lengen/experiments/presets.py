@@ -203,7 +203,7 @@ def _presets() -> dict[str, Preset]:
             presets[name.replace("fig", "sharp")] = replace(
                 preset, about=f"{preset.about}, sharpened attention", paper_ref="beyond the paper", sharpened=True
             )
-        if variant in ("k4-curriculum", "k6-curriculum", "k8-curriculum"):
+        if variant in ("k4-curriculum", "k6-curriculum"):
             presets[name.replace("fig", "wide")] = replace(
                 preset, about=f"{preset.about}, twice as wide", paper_ref="beyond the paper", times_width=2
             )

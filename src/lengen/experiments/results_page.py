@@ -11,7 +11,7 @@ from lengen.experiments.figures import FIGURES
 from lengen.experiments.judging import Claim, Judgement, Rows
 from lengen.experiments.language_page import language_section
 from lengen.experiments.panels import panels_of
-from lengen.experiments.presets import preset_config
+from lengen.experiments.presets import preset_config, variant_of
 from lengen.experiments.rows import current_rows, table1_rows
 from lengen.experiments.wording import num_runs, verdicts
 from lengen.figures.length_curves import Curve
@@ -30,12 +30,13 @@ PAPER_SAYS = {
     "fig8a": "Without coupling, length generalization is significantly worse.",
     "fig8b": "RoPE with PoSE is significantly worse than PPC.",
 }
-BEYOND_THE_PAPER = (  # the sharpened figures
-    "With more keys, attention that was sharp enough at training lengths is spread over many of them "
+BEYOND_THE_PAPER = {  # by variant
+    "sharpened": "With more keys, attention that was sharp enough at training lengths is spread over many of them "
     "(docs/exploration.md). Here the products of a query that sees n keys are multiplied by log n / log n₀, in "
     "training as in testing; n₀ is the number of tokens of the longest training example (`sharpen_from`; Chiang and "
-    "Cholak, 2022)."
-)
+    "Cholak, 2022).",
+    "twice as wide": "The paper's model is 1,024 wide. What does width do to extrapolation? Nothing else is changed.",
+}
 CLAIMS_OF = {  # the figure under which a claim's verdict is told
     "fig7": ("sparse-parity",),
     "fig2": ("jumps-", "smaller-jumps"),
@@ -48,6 +49,7 @@ CLAIMS_OF = {  # the figure under which a claim's verdict is told
     "sharp2": ("sharpening-helps-parity",),
     "sharp3a": ("sharpening-helps-assignment",),
     "sharp7": ("sharpening-helps-sparse-parity",),
+    "wide7": ("wide-extrapolates", "width-helps"),
 }
 WHY_IT_DIFFERS = {  # by task
     "sparse-parity": "A quarter of a head of 16 would leave four rotated dimensions, so whole heads are rotated. The "
@@ -87,10 +89,10 @@ def results_page(folder: Path) -> str:
 
 def _section(figure: str, rows: list[SweepRow], folder: Path, judged: list[tuple[str, Judgement]]) -> str:
     spec = FIGURES[figure]
-    if figure in PAPER_SAYS:
-        lines = [f"## Figure {figure.removeprefix('fig')}: {spec.title}", f"**The paper.** {PAPER_SAYS[figure]}"]
+    if variant := variant_of(figure):
+        lines = [f"## Beyond the paper: {spec.title}", f"**The idea.** {BEYOND_THE_PAPER[variant]}"]
     else:
-        lines = [f"## Beyond the paper: {spec.title}", f"**The idea.** {BEYOND_THE_PAPER}"]
+        lines = [f"## Figure {figure.removeprefix('fig')}: {spec.title}", f"**The paper.** {PAPER_SAYS[figure]}"]
     if not rows:
         return "\n\n".join(
             [*lines, f"**Here.** Not run yet: `lengen reproduce {figure} --scale cpu --out results/cpu`."]
