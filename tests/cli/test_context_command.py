@@ -175,6 +175,12 @@ def test_an_analysis_goes_on_with_more_examples(model, text, analysis, tmp_path,
     assert main(["context", "analyze", *arguments(model, text, out, 10)]) == 0
     assert read_analysis(out) == read_analysis(analysis)
     assert (out / "rows.jsonl").read_text().splitlines()[1:4] == first_rows  # none was computed again
+    lines = [
+        main(["context", "analyze", *arguments(model, text, tmp_path / "g", n), "--num-greedy", "5"]) for n in (3, 9)
+    ]
+    assert lines == [0, 0]
+    greedy = [row.greedy is not None for row in read_analysis(tmp_path / "g").rows]
+    assert greedy == [*[True] * 5, *[False] * 4]
     assert "num_examples=10, and this one has num_examples=3" in failure(
         capsys, "analyze", *arguments(model, text, out, 3)
     )
@@ -184,7 +190,7 @@ def test_several_targets_of_a_window_are_examples_of_their_own(model, text, tmp_
     """The second target of each window: the same as an analysis whose only target is that token."""
     out = tmp_path / "several"
     assert main(["context", "analyze", *arguments(model, text, out), "--num-targets", "2", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[0])["num_targets"] == 2
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["num_windows"] == 5
     found = read_analysis(out)
     assert (len(found.rows), found.counted()) == (10, "10 examples in 5 windows")
     assert [row.start for row in found.rows[::2]] == [row.start for row in found.rows[1::2]]
@@ -328,7 +334,7 @@ def test_bad_texts(content, message, model, tmp_path, capsys):
         (["--num-influential", "10"], "--num-influential 10 is more than the 9 far tokens"),
         (["--num-influential", "0"], "--num-influential 0 is too few"),
         (["--long", "7"], "--long 7 leaves no far token"),
-        (["--long", "40"], "reads 32 tokens at most, and --long 40 needs 39; use --long 33 or less"),
+        (["--long", "40"], "reads 32 tokens at most, and --long 40 needs 39; use 7 fewer"),
         (["--text", "nowhere.txt"], "there is no text nowhere.txt"),
         (["--model", "nowhere"], "nowhere is no model"),
         (["--model", "nowhere.gguf"], "there is no model nowhere.gguf"),
@@ -336,9 +342,10 @@ def test_bad_texts(content, message, model, tmp_path, capsys):
         (["--num-examples", "1"], "--num-examples 1 is too few"),
         (["--num-greedy", "-5"], "--num-greedy -5 is too few; use at least 0"),
         (["--num-targets", "0"], "--num-targets 0 is too few"),
-        (["--num-targets", "3"], "--num-examples 10 is no multiple of --num-targets 3; use 9 or 12"),
-        (["--num-targets", "5"], "--num-greedy 2 is no multiple of --num-targets 5; use 0 or 5"),
-        (["--num-targets", "2", "--long", "33"], "--long 33 needs 33; use --long 32 or less"),
+        (["--num-targets", "10"], "--num-examples 10 is too few; use at least 20"),
+        (["--num-targets", "3"], "--num-examples 10 is no multiple of --num-targets 3; use 12"),
+        (["--num-targets", "5"], "--num-greedy 2 is no multiple of --num-targets 5; use 5"),
+        (["--num-targets", "2", "--long", "33"], "and --long 33 with --num-targets 2 needs 33; use 1 fewer"),
     ],
 )
 def test_bad_settings(flags, message, model, text, tmp_path, capsys):

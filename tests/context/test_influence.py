@@ -295,7 +295,7 @@ def test_a_window_counts_as_the_paper_does():
     several = Window(short=2, long=8, num_targets=3)
     assert (several.num_tokens, several.num_inputs, several.num_far) == (10, 9, 5)
     assert several.num_windows("--num-examples", 12) == 4
-    with pytest.raises(ValueError, match="--num-examples 13 is no multiple of --num-targets 3; use 12 or 15"):
+    with pytest.raises(ValueError, match="--num-examples 13 is no multiple of --num-targets 3; use 15"):
         several.num_windows("--num-examples", 13)
     with pytest.raises(ValueError, match="--long 65 leaves no far token"):
         Window(short=64, long=65)

@@ -5,13 +5,19 @@
 """
 
 import argparse
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lengen.cli.flags import require_at_least
 from lengen.cli.listing import add_json_flag, to_json
 from lengen.cli.subcommands import add_subcommand
+from lengen.results.context import counted
 
+if TYPE_CHECKING:
+    from lengen.context.window import Window
+
+NUM_GREEDY = 20
 _EXAMPLES = """examples:
   lengen context analyze --model models/smollm2 --text speeches.txt --out analyses/speeches
   lengen context show analyses/speeches --example 3 --html example3.html
@@ -79,22 +85,21 @@ def _configure_analyze(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--long", type=int, default=128, metavar="L_BAR", help="tokens of an example (default 128)")
     parser.add_argument("--num-influential", type=int, default=5, metavar="K", help="far tokens unmasked (default 5)")
     parser.add_argument(
-        "--num-examples", type=int, default=1000, metavar="N", help="windows of the text (default 1000)"
+        "--num-examples", type=int, default=1000, metavar="N", help="predicted tokens of the text (default 1000)"
     )
     parser.add_argument(
         "--num-greedy",
         type=int,
-        default=20,
         metavar="N",
-        help="greedy forward selection for the first N examples (default 20): it costs K passes a far token",
+        help="greedy forward selection for the first N examples (default about 20): it costs K passes a far token",
     )
     parser.add_argument(
         "--num-targets",
         type=int,
         default=1,
         metavar="M",
-        help="examples of each window of text (default 1): the tokens after it, too, with the same far tokens; M times "
-        "cheaper influence",
+        help="examples of each window of text (default 1): the M − 1 tokens after the first predicted one are "
+        "predicted, too; their influences cost no more, but their curves do (--curve none)",
     )
     parser.add_argument(
         "--curve",
@@ -121,9 +126,8 @@ def _analyze(args: argparse.Namespace) -> int:
 
     for flag, least in (
         ("num_influential", 1),
-        ("num_examples", 2),
         ("num_targets", 1),
-        ("num_greedy", 0),
+        ("num_examples", 2 * args.num_targets),
         ("max_batch_tokens", 1),
         ("threads", 1),
     ):
@@ -134,9 +138,8 @@ def _analyze(args: argparse.Namespace) -> int:
             f"--num-influential {args.num_influential} is more than the {window.num_far} far tokens of "
             f"--short {args.short} --long {args.long}; use at most {window.num_far}"
         )
-    num_greedy = min(args.num_greedy, args.num_examples)
-    for flag, num_examples in (("--num-examples", args.num_examples), ("--num-greedy", num_greedy)):
-        window.num_windows(flag, num_examples)  # refuses a part of one
+    window.num_windows("--num-examples", args.num_examples)  # refuses a part of one
+    num_greedy = min(_num_greedy(args.num_greedy, window), args.num_examples)
     from lengen.context.text import read_text
 
     text = read_text(args.text)
@@ -200,20 +203,29 @@ def _analyze(args: argparse.Namespace) -> int:
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("examples", total=args.num_examples)
-        for num_done in chain([num_before], counts):
+        progress.update(task, completed=num_before)
+        for before, num_done in pairwise(chain([num_before], counts)):
             progress.update(task, completed=num_done)
-            if not console.is_terminal and (num_done % 20 == 0 or num_done == args.num_examples):
+            if not console.is_terminal and (num_done // 20 > before // 20 or num_done == args.num_examples):
                 console.print(f"{num_done}/{args.num_examples} examples", highlight=False)
     for record in summarize(read_analysis(args.out)):
         print(to_json(record) if args.json else _line(record))
     return 0
 
 
-def _line(record: dict[str, object]) -> str:
+def _num_greedy(asked: int | None, window: "Window") -> int:
+    """How many examples get a greedy selection, by whole windows."""
+    if asked is None:
+        return NUM_GREEDY - NUM_GREEDY % window.num_targets
+    require_at_least("--num-greedy", asked, 0)
+    return window.num_windows("--num-greedy", asked) * window.num_targets
+
+
+def _line(record: dict[str, Any]) -> str:
     parts = [f"{record['num_influential']} by {record['order']:<9}"]
     for name in ("correlation", "slope", "recovered"):
         parts.append(f"{name} {record[name]:6.3f} [{record[f'{name}_low']:.3f}, {record[f'{name}_high']:.3f}]")
-    return "  ".join([*parts, f"{record['num_examples']} examples"])
+    return "  ".join([*parts, counted(record["num_examples"], record["num_windows"])])
 
 
 def _show(args: argparse.Namespace) -> int:

@@ -61,6 +61,8 @@ def _rows_done(
         before = getattr(analysis.settings, name)
         if name == "num_examples" and value > before:
             continue  # the first of many examples are those of few
+        if name == "num_greedy" and before == min(value, analysis.settings.num_examples):
+            continue  # all that there were
         if before != value:
             raise ValueError(
                 f"{rows_file.parent} holds an analysis with {name}={before}, and this one has {name}={value}; "

@@ -24,9 +24,12 @@ ROUNDING = 1e-5  # of the largest logit
 def check_method(model: CausalModel, window: Window) -> None:
     """Refuse a model that cannot read the window, or for which leaving a token out is not masking it, ids kept."""
     if model.max_tokens is not None and model.max_tokens < window.num_inputs:
+        asked = f"--long {window.long}"
+        if window.num_targets > 1:
+            asked += f" with --num-targets {window.num_targets}"
         raise ValueError(
-            f"the model {model.name} reads {model.max_tokens} tokens at most, and --long {window.long} needs "
-            f"{window.num_inputs}; use --long {model.max_tokens + 2 - window.num_targets} or less"
+            f"the model {model.name} reads {model.max_tokens} tokens at most, and {asked} needs {window.num_inputs}; "
+            f"use {window.num_inputs - model.max_tokens} fewer"
         )
     if isinstance(model, HuggingFaceModel):
         _Probe(model, window).check()

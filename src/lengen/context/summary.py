@@ -8,12 +8,12 @@ from lengen.results.context import ORDERS, Analysis
 
 def summarize(analysis: Analysis) -> list[dict[str, Any]]:
     """A record for each way of choosing tokens: how the gain from k of them follows the gain from all."""
-    if len(analysis.rows) < 2:
-        raise ValueError(f"a summary needs two examples; the analysis has {len(analysis.rows)}, so let it go on")
     full, num_targets = analysis.gains_long(), analysis.settings.num_targets
+    if analysis.num_windows < 2:
+        raise ValueError(f"a summary needs two windows of text; the analysis has {analysis.counted()}, so let it go on")
     records = [_record(analysis, order, agreement(full, analysis.gains_sparse(order), num_targets)) for order in ORDERS]
     selected = [row for row in analysis.rows if row.greedy is not None]
-    if len(selected) >= 2:
+    if len(selected) >= 2 * num_targets:
         gains = [row.loss_short - row.greedy.losses[-1] for row in selected if row.greedy is not None]
         full = [row.gain_long for row in selected]
         records.append(_record(analysis, "greedy", agreement(full, gains, num_targets)))
@@ -31,7 +31,7 @@ def _record(analysis: Analysis, order: str, found: Agreement) -> dict[str, Any]:
         "num_influential": settings.num_influential,
         "order": order,
         "num_examples": found.num_examples,
-        "num_targets": settings.num_targets,
+        "num_windows": found.num_examples // settings.num_targets,
     }
     for name in ("correlation", "slope", "recovered"):
         interval = getattr(found, name)

@@ -34,8 +34,8 @@ class Window:
         num_windows, rest = divmod(num_examples, self.num_targets)
         if rest:
             raise ValueError(
-                f"{flag} {num_examples} is no multiple of --num-targets {self.num_targets}; use {num_examples - rest} "
-                f"or {num_examples - rest + self.num_targets}"
+                f"{flag} {num_examples} is no multiple of --num-targets {self.num_targets}; "
+                f"use {num_examples - rest + self.num_targets}"
             )
         return num_windows
 

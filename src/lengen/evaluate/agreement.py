@@ -27,8 +27,11 @@ class Agreement:
 
 def agreement(full: Sequence[float], sparse: Sequence[float], group_size: int = 1) -> Agreement:
     """How the gain from a few far tokens follows the gain from all of them. Groups stand one after the other."""
-    if len(full) != len(sparse) or len(full) < 2:
-        raise ValueError(f"agreement needs two gains an example and two examples; got {len(full)} and {len(sparse)}")
+    if len(full) != len(sparse) or len(full) < 2 * group_size:
+        raise ValueError(
+            f"agreement needs two gains an example and two examples, or groups of {group_size}; got {len(full)} and "
+            f"{len(sparse)}"
+        )
     x, y = np.asarray(full, dtype=np.float64), np.asarray(sparse, dtype=np.float64)
     resampled = resample(len(x), group_size)
     return Agreement(

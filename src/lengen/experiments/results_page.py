@@ -11,7 +11,7 @@ from lengen.experiments.figures import FIGURES
 from lengen.experiments.judging import Claim, Judgement, Rows
 from lengen.experiments.language_page import language_section
 from lengen.experiments.panels import panels_of
-from lengen.experiments.presets import preset_config, variant_of
+from lengen.experiments.presets import plain_name, preset_config, variant_of
 from lengen.experiments.rows import current_rows, table1_rows
 from lengen.experiments.wording import num_runs, verdicts
 from lengen.figures.length_curves import Curve
@@ -52,7 +52,7 @@ CLAIMS_OF = {  # the figure under which a claim's verdict is told
     "wide7": ("wide-extrapolates", "width-helps"),
 }
 WHY_IT_DIFFERS = {  # by task
-    "sparse-parity": "A quarter of a head of 16 would leave four rotated dimensions, so whole heads are rotated. The "
+    "sparse-parity": "A quarter of so small a head would leave few rotated dimensions, so whole heads are rotated. The "
     "arms with a curriculum are ours: without one, a model of this size learns K_train = 4 late and the "
     "others not at all in this budget.",
     "parity-scratchpad": "With the usual initial scale a model of this size learns jump 1 only; with larger weights "
@@ -72,9 +72,9 @@ def results_page(folder: Path) -> str:
         "Written by `lengen results` from the rows in `results/cpu`; a test compares this page with them. Every number "
         "is that of the last training step, every seed is in it, and nothing was selected on test lengths. Of tasks, "
         "intervals are 95 % Student-t over training seeds; figures shade it, or the range of two runs, or 95 % Wilson "
-        "over the test examples of one run, and say which. Of text, they are over documents or examples, as is said "
-        "beside them. How verdicts follow: [interpretations](interpretations.md#verdicts).",
-        "At this scale a run is a model of 0.2–0.7 million parameters and takes minutes of one core; the paper's has "
+        "over the test examples of one run, and say which. Of text, they are over documents, examples or windows, as "
+        "is said beside them. How verdicts follow: [interpretations](interpretations.md#verdicts).",
+        "At this scale a run is a model of 0.2–0.8 million parameters and takes minutes of one core; the paper's has "
         "150 million and 50,000 steps. The tasks, lengths, position ids and measures are the paper's.",
         f"{_hours(every):.1f} hours of training on tasks in all, one thread a run: wall time, on cores that did other "
         f"work as well, so that seeds of one arm differ up to {_largest_ratio(every):.0f}-fold.",
@@ -101,7 +101,7 @@ def _section(figure: str, rows: list[SweepRow], folder: Path, judged: list[tuple
     lines += [_table(panel.title, panel.curves) for panel in panels_of(figure, folder)]
     if judged:
         lines.append(verdicts(judged))
-    ours, paper = (preset_config(spec.presets[0], scale) for scale in ("cpu", "paper"))
+    ours, paper = preset_config(spec.presets[0], "cpu"), preset_config(plain_name(spec.presets[0]), "paper")
     differing = differing_settings(ours, paper)
     if ours.eval_examples != paper.eval_examples:
         differing["eval_examples"] = (ours.eval_examples, paper.eval_examples)

@@ -23,8 +23,8 @@ WORDS = {
 def draw_analyses(analyses: Sequence[Analysis]) -> Figure:
     """A row for each analysis: the influential tokens, the random control, and the curves."""
     for analysis in analyses:
-        if len(analysis.rows) < 2:
-            raise ValueError(f"the analysis of {analysis.settings.model} has no two examples yet; let it go on")
+        if analysis.num_windows < 2:
+            raise ValueError(f"the analysis of {analysis.settings.model} has no two windows yet; let it go on")
     figure = Figure(figsize=(14, 5 * len(analyses)), layout="constrained")
     for index, analysis in enumerate(analyses):
         scatters = [figure.add_subplot(len(analyses), 3, 3 * index + column) for column in (1, 2)]
@@ -72,7 +72,7 @@ def draw_curves(axes: Axes, analysis: Analysis) -> None:
     resampled = resample(len(analysis.rows), settings.num_targets)
     for index, order in enumerate(ORDERS):
         gains = np.array([row.gains(order) for row in analysis.rows])
-        low, high = np.quantile(gains[resampled].mean(1), [0.025, 0.975], axis=0)
+        low, high = np.quantile([gains[chosen].mean(0) for chosen in resampled], [0.025, 0.975], axis=0)
         _draw_mean(axes, list(settings.curve), gains, WORDS[order], index)
         axes.fill_between(settings.curve, low, high, color=COLOURS[index], alpha=0.15, linewidth=0)
     mean_of_all = float(np.mean(analysis.gains_long()))

@@ -46,7 +46,7 @@ class GreedySelection:
 
 @dataclass(frozen=True)
 class ContextRow:
-    example: int
+    example: int  # windows are counted from 0, and within each its targets
     start: int  # the window's first token, counted from the text's first
     loss_short: float
     loss_long: float
@@ -86,10 +86,21 @@ class Analysis:
         point = self.settings.curve.index(self.settings.num_influential)
         return [row.gains(order)[point] for row in self.rows]
 
+    @property
+    def num_windows(self) -> int:
+        """Of text: examples of one are not independent."""
+        return len(self.rows) // self.settings.num_targets
+
     def counted(self) -> str:
-        """How many examples there are, in words: those of one window are not independent."""
-        examples, num_targets = f"{len(self.rows)} examples", self.settings.num_targets
-        return examples if num_targets == 1 else f"{examples} in {len(self.rows) // num_targets} windows"
+        return counted(len(self.rows), self.num_windows)
+
+
+def counted(num_examples: int, num_windows: int) -> str:
+    """How many examples there are, in words."""
+    examples = f"{num_examples} examples"
+    if num_windows == num_examples:
+        return examples
+    return f"{examples} in {num_windows} {'window' if num_windows == 1 else 'windows'}"
 
 
 def analysis_file(folder: Path, name: str) -> Path:
