@@ -93,8 +93,7 @@ def _judged(path: Path, judge: Callable[[Analysis], Judgement]) -> Callable[[Row
         if not path.is_file():
             return NO_DATA
         analysis = read_analysis(path)
-        num_examples, num_targets = len(analysis.rows), analysis.settings.num_targets
-        is_enough = num_examples >= MIN_EXAMPLES and num_examples // num_targets >= MIN_WINDOWS
+        is_enough = len(analysis.rows) >= MIN_EXAMPLES and analysis.num_windows >= MIN_WINDOWS
         return judge(analysis) if is_enough else NO_DATA
 
     return judged
