@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from lengen.context.summary import summarize
 from lengen.experiments.context_claims import near_the_diagonal, random_is_far
 from lengen.experiments.context_page import _table
-from lengen.figures.context import draw_curves, draw_scatter
+from lengen.figures.context import draw_curves, draw_means, draw_scatter
 from lengen.results.context import ORDERS, Analysis, ContextRow, ContextSettings, GreedySelection
 
 NUM_TARGETS, NUM_WINDOWS = 4, 30
@@ -59,6 +59,12 @@ def bands(analysis: Analysis) -> list[float]:
     return [float(y) for band in axes.collections for y in band.get_paths()[0].vertices[:, 1]]
 
 
+def lines(analysis: Analysis) -> list[float]:
+    axes = Figure().add_subplot()
+    draw_means(axes, analysis)
+    return [float(x) for line in axes.get_lines() for x in line.get_xdata()]
+
+
 def words_of_a_scatter(analysis: Analysis) -> list[str]:
     axes = Figure().add_subplot()
     draw_scatter(axes, analysis, "influence", (-3.0, 3.0))
@@ -69,7 +75,7 @@ def rows_of_a_table(analysis: Analysis) -> list[str]:
     return _table("words", analysis).splitlines()[1:]
 
 
-@pytest.mark.parametrize("shown", [summaries, judgements, bands])
+@pytest.mark.parametrize("shown", [summaries, judgements, bands, lines])
 def test_intervals_are_over_windows(shown, apart, together, ignored):
     assert shown(together) == pytest.approx(shown(apart))
     assert shown(ignored) != pytest.approx(shown(apart))

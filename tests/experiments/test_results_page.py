@@ -6,7 +6,6 @@ import pytest
 
 from lengen.cli import main
 from lengen.experiments.claims import CLAIMS
-from lengen.experiments.context_claims import OWN, PRETRAINED
 from lengen.experiments.context_page import CONTEXT_FIGURES, analyses_of
 from lengen.experiments.figures import FIGURES
 from lengen.experiments.findings import FINDINGS, findings
@@ -56,7 +55,7 @@ def test_other_rows_make_another_page(tmp_path):
         for figure, rows in made_up_rows(accuracy).items():
             append_sweep_rows(tmp_path / name, figure, rows)
         append_perplexity_rows(tmp_path / name / TABLE1, made_up_perplexities(LIKE_THE_PAPER if name == "like" else {}))
-        for analysis in (*OWN, *PRETRAINED):
+        for analysis in (file for figure in CONTEXT_FIGURES.values() for file in figure.analyses):
             slope = 1.0 if name == "like" else 0.0
             write_analysis(analysis_file(tmp_path / name, analysis), slope, noise=0.1)
         pages.append(results_page(tmp_path / name))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from lengen.figures.context import draw_curves
+from lengen.figures.context import draw_analyses, draw_curves, draw_means
 from lengen.results.context import ORDERS, Analysis, ContextRow, ContextSettings, GreedySelection
 
 CURVE = (0, 1, 3)
@@ -52,3 +52,21 @@ def test_greedy_stands_beside_what_all_tokens_give_to_the_same_examples(analysis
     np.testing.assert_allclose(curves_of(analysis)[label], [(0, 0), (1, 2.5)])
     without = Analysis(SETTINGS, [replace(entry, greedy=None) for entry in analysis.rows])
     assert not any(name.startswith("greedy") for name in curves_of(without))
+
+
+def test_without_a_curve_the_means_stand_alone(analysis):
+    axes = Figure().add_subplot()
+    draw_means(axes, analysis)
+    points = [line.get_xydata()[0] for line in axes.get_lines() if line.get_marker() == "o"]
+    np.testing.assert_allclose(points, [((3 + 1 - 0.5) / 3, 0), (0.1, 1), (0.2, 2), (0.3, 3), (0.4, 4)])
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ["all 3 far tokens", "1 most influential", "1 random", "1 most attended", "1 most recent"]
+    assert axes.get_xlabel().endswith("lines: 95 % bootstrap over examples")
+
+
+@pytest.mark.parametrize(("curve", "shown"), [((0, 1, 3), "mean loss recovered (nats)"), ((0, 1, 2, 3), "far tokens")])
+def test_a_line_is_drawn_through_measured_points_alone(curve, shown, analysis):
+    """None, k and all are no curve."""
+    losses = [replace(entry, losses={order: [2.0] * len(curve) for order in ORDERS}) for entry in analysis.rows]
+    figure = draw_analyses([Analysis(replace(SETTINGS, curve=curve), losses)])
+    assert figure.axes[2].get_xlabel().startswith(shown)

@@ -1,7 +1,8 @@
-"""Leave-one-out influence, against the obvious loop: one pass a masked token, batch 1, same model and examples."""
+"""Leave-one-out influence, against the obvious loop: one pass an example and masked token, same model and examples."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,60 +28,75 @@ from lengen.stopped import Failed
 
 MODEL_VARIABLE = "LENGEN_BENCH_MODEL"  # a pretrained model to measure besides ours
 WINDOW = Window(short=64, long=128)
-NUM_EXAMPLES, NUM_REPEATS = EXAMPLES_AT_ONCE, 3
-NUM_LARGE_EXAMPLES, NUM_LARGE_REPEATS = 1, 2  # a loop over one example takes 40 seconds
+SEVERAL = Window(short=64, long=128, num_targets=4)  # examples that share their far tokens; the loop reads each anew
+NUM_TEXTS, NUM_REPEATS = EXAMPLES_AT_ONCE, 3
+NUM_LARGE_TEXTS, NUM_LARGE_REPEATS = 1, 2  # a loop over one example takes half a minute
+OURS, THEIRS = "our decoder (d=256, 4 layers, vocabulary 8192)", "transformers, one pass a token"
 TARGET = 4.0
 TOLERANCE = 1e-4
 
 
 @torch.inference_mode()
 def masked_loop(
-    model: Any, examples: Int[Tensor, "E L"], window: Window, first_position_id: int = 0
+    model: Any, texts: Int[Tensor, "W L"], window: Window, first_position_id: int = 0
 ) -> Float[Tensor, "E F"]:
     """The obvious loop on a model of transformers: a mask with one zero."""
-    losses = torch.empty((len(examples), window.num_far), dtype=torch.float64)
-    position_ids = torch.arange(first_position_id, first_position_id + window.num_inputs)[None]
-    for row, far in torch.cartesian_prod(torch.arange(len(examples)), torch.arange(window.num_far)).tolist():
-        mask = torch.ones((1, window.num_inputs), dtype=torch.int64)
-        mask[0, far] = 0
-        inputs = examples[row : row + 1, :-1]
-        logits = model(input_ids=inputs, attention_mask=mask, position_ids=position_ids).logits[:, -1]
-        losses[row, far] = losses_of(logits, examples[row : row + 1, -1])[0]
+    losses = torch.empty((len(texts) * window.num_targets, window.num_far), dtype=torch.float64)
+    for row, example in enumerate(examples_of(texts, window)):
+        inputs = example[None, :-1]
+        position_ids = torch.arange(first_position_id, first_position_id + inputs.shape[1])[None]
+        for far in range(window.num_far):
+            mask = torch.ones_like(inputs)
+            mask[0, far] = 0
+            logits = model(input_ids=inputs, attention_mask=mask, position_ids=position_ids).logits[0, -1]
+            losses[row, far] = losses_of(logits, example[-1])
     return losses
 
 
 @torch.inference_mode()
-def omitting_loop(decoder: Decoder, examples: Int[Tensor, "E L"], window: Window) -> Float[Tensor, "E F"]:
+def omitting_loop(decoder: Decoder, texts: Int[Tensor, "W L"], window: Window) -> Float[Tensor, "E F"]:
     """The obvious loop on our decoder, which takes no mask: one input without the token."""
-    losses = torch.empty((len(examples), window.num_far), dtype=torch.float64)
-    slots = torch.arange(window.num_inputs)
-    for row, far in torch.cartesian_prod(torch.arange(len(examples)), torch.arange(window.num_far)).tolist():
-        kept = slots[slots != far]
-        logits = decoder(examples[row, kept][None], kept[None] + 1).token_logits[:, -1]
-        losses[row, far] = losses_of(logits, examples[row : row + 1, -1])[0]
+    losses = torch.empty((len(texts) * window.num_targets, window.num_far), dtype=torch.float64)
+    for row, example in enumerate(examples_of(texts, window)):
+        slots = torch.arange(len(example) - 1)
+        for far in range(window.num_far):
+            kept = slots[slots != far]
+            logits = decoder(example[kept][None], kept[None] + 1).token_logits[0, -1]
+            losses[row, far] = losses_of(logits, example[-1])
     return losses
+
+
+def examples_of(texts: Int[Tensor, "W L"], window: Window) -> list[Int[Tensor, " l"]]:
+    """By window of text, then by target: the tokens up to the one to be predicted."""
+    return [text[: window.long + target] for text in texts for target in range(window.num_targets)]
 
 
 def measure() -> Iterator[BenchRow]:
     decoder = language_decoder()
-    tokens = torch.from_numpy(rng_for(0, "bench/influence").integers(0, 8192, (NUM_EXAMPLES, WINDOW.long)))
+    tokens = torch.from_numpy(rng_for(0, "bench/influence").integers(0, 8192, (NUM_TEXTS, SEVERAL.num_tokens)))
     ours, twin = DecoderModel(decoder, "ours"), to_hf(decoder)
-    setting = f"our decoder (d=256, 4 layers, vocabulary 8192), {WINDOW.short} → {WINDOW.long}"
-    peers = {
-        "one pass a token": lambda: omitting_loop(decoder, tokens, WINDOW),
-        "transformers, one pass a token": lambda: masked_loop(twin, tokens, WINDOW, first_position_id=1),
-    }
-    for peer, loop in peers.items():
-        yield from _rows(ours, tokens, loop, setting, peer, NUM_REPEATS)
+    for window in (WINDOW, SEVERAL):
+        texts = tokens[:, : window.num_tokens]
+        peers = {
+            "one pass a token": partial(omitting_loop, decoder, texts, window),
+            THEIRS: partial(masked_loop, twin, texts, window, first_position_id=1),
+        }
+        for peer, loop in peers.items():
+            yield from _rows(ours, texts, window, loop, f"{OURS}, {_words(window)}", peer, NUM_REPEATS)
     if path := os.environ.get(MODEL_VARIABLE):
         from lengen.context.loading import load_model
 
         model = load_model(Path(path)).model
         assert isinstance(model, HuggingFaceModel)
-        few = tokens[:NUM_LARGE_EXAMPLES]
-        setting = f"{model.name}, {WINDOW.short} → {WINDOW.long}"
-        peer = "transformers, one pass a token"
-        yield from _rows(model, few, lambda: masked_loop(model.model, few, WINDOW), setting, peer, NUM_LARGE_REPEATS)
+        for window in (WINDOW, SEVERAL):
+            texts = tokens[:NUM_LARGE_TEXTS, : window.num_tokens]
+            loop = partial(masked_loop, model.model, texts, window)
+            yield from _rows(model, texts, window, loop, f"{model.name}, {_words(window)}", THEIRS, NUM_LARGE_REPEATS)
+
+
+def _words(window: Window) -> str:
+    targets = "" if window.num_targets == 1 else f", {window.num_targets} targets a window"
+    return f"{window.short} → {window.long}{targets}"
 
 
 def language_decoder() -> Decoder:
@@ -90,10 +106,16 @@ def language_decoder() -> Decoder:
 
 
 def _rows(
-    model: CausalModel, tokens: Int[Tensor, "E L"], loop: Any, setting: str, peer: str, repeats: int
+    model: CausalModel,
+    texts: Int[Tensor, "W L"],
+    window: Window,
+    loop: Callable[[], Tensor],
+    setting: str,
+    peer: str,
+    repeats: int,
 ) -> Iterator[BenchRow]:
     def ours() -> Tensor:
-        return leave_one_out(model, tokens, WINDOW)
+        return leave_one_out(model, texts, window)
 
     difference = float((ours() - loop()).abs().max())
     if difference > TOLERANCE:

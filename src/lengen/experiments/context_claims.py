@@ -36,13 +36,14 @@ PRETRAINED = {
     for text, words in (("wikitext", "WikiText-2"), ("speeches", "speeches"))
     for lengths in ("64-128", "128-256")
 }
+JUDGED = OWN | PRETRAINED
 
 
-def context_claims(folder: Path, names: Iterable[str] = (*OWN, *PRETRAINED)) -> list[Claim[Rows]]:
+def context_claims(folder: Path, names: Iterable[str] = tuple(JUDGED)) -> list[Claim[Rows]]:
     """The claims, to be judged on the analyses in `folder`/context; those that are missing have no data."""
     claims = []
     for name in names:
-        paper_ref, words = (OWN | PRETRAINED)[name]
+        paper_ref, words = JUDGED[name]
         path = analysis_file(folder, name)
         claims += [
             Claim(

@@ -21,7 +21,7 @@ WORDS = {
 
 
 def draw_analyses(analyses: Sequence[Analysis]) -> Figure:
-    """A row for each analysis: the influential tokens, the random control, and the curves."""
+    """A row for each analysis: the influential tokens, the random control, and the curves or what stands for them."""
     for analysis in analyses:
         if analysis.num_windows < 2:
             raise ValueError(f"the analysis of {analysis.settings.model} has no two windows yet; let it go on")
@@ -31,7 +31,8 @@ def draw_analyses(analyses: Sequence[Analysis]) -> Figure:
         limits = _limits(analysis)
         for axes, order in zip(scatters, ("influence", "random"), strict=True):
             draw_scatter(axes, analysis, order, limits)
-        draw_curves(figure.add_subplot(len(analyses), 3, 3 * index + 3), analysis)
+        draw = draw_curves if analysis.has_curves else draw_means
+        draw(figure.add_subplot(len(analyses), 3, 3 * index + 3), analysis)
     return figure
 
 
@@ -66,13 +67,31 @@ def draw_scatter(axes: Axes, analysis: Analysis, order: str, limits: tuple[float
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def draw_means(axes: Axes, analysis: Analysis) -> None:
+    """Without a curve: the mean loss recovered by all far tokens and by k of each order."""
+    settings = analysis.settings
+    gains = {f"all {settings.num_far} far tokens": analysis.gains_long()}
+    gains |= {f"{settings.num_influential} {WORDS[order]}": analysis.gains_sparse(order) for order in ORDERS}
+    low, high = _bands(analysis, np.array(list(gains.values())).T)
+    for height, values in enumerate(gains.values()):
+        colour = "0.35" if height == 0 else COLOURS[height - 1]
+        axes.plot([low[height], high[height]], [height, height], color=colour, linewidth=1.5)
+        axes.plot([float(np.mean(values))], [height], color=colour, marker="o", linestyle="none")
+    axes.axvline(0, color="0.5", linewidth=1, linestyle="--", zorder=1)
+    axes.set_yticks(range(len(gains)), list(gains))
+    axes.set_ylim(len(gains) - 0.5, -0.5)  # the first at the top
+    axes.set_xlabel(f"mean loss recovered (nats)\nlines: {_bootstrap(analysis)}", fontsize=9)
+    axes.set_title(_title(analysis), fontsize=10)
+    axes.grid(axis="x", color="0.85", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def draw_curves(axes: Axes, analysis: Analysis) -> None:
     """The mean loss recovered against the number of unmasked far tokens; the bands are over examples, or windows."""
     settings = analysis.settings
-    resampled = resample(len(analysis.rows), settings.num_targets)
     for index, order in enumerate(ORDERS):
         gains = np.array([row.gains(order) for row in analysis.rows])
-        low, high = np.quantile([gains[chosen].mean(0) for chosen in resampled], [0.025, 0.975], axis=0)
+        low, high = _bands(analysis, gains)
         _draw_mean(axes, list(settings.curve), gains, WORDS[order], index)
         axes.fill_between(settings.curve, low, high, color=COLOURS[index], alpha=0.15, linewidth=0)
     mean_of_all = float(np.mean(analysis.gains_long()))
@@ -93,7 +112,7 @@ def draw_curves(axes: Axes, analysis: Analysis) -> None:
     axes.legend(
         frameon=False,
         fontsize=8,
-        title=f"shaded: 95 % bootstrap over {'examples' if settings.num_targets == 1 else 'windows of text'}",
+        title=f"shaded: {_bootstrap(analysis)}",
         title_fontsize=7,
         loc="upper center",
         bbox_to_anchor=(0.5, -0.15),
@@ -114,6 +133,17 @@ def _draw_greedy(axes: Axes, analysis: Analysis) -> None:
 
 def _draw_mean(axes: Axes, points: list[int], gains: np.ndarray, label: str, index: int) -> None:
     axes.plot(points, gains.mean(0), color=COLOURS[index], marker=MARKERS[index], markersize=4, label=label)
+
+
+def _bands(analysis: Analysis, gains: np.ndarray) -> np.ndarray:
+    """Of the mean of each column, an example a row: its lower bound and its upper one."""
+    resampled = resample(len(analysis.rows), analysis.settings.num_targets)
+    bounds: np.ndarray = np.quantile([gains[chosen].mean(0) for chosen in resampled], [0.025, 0.975], axis=0)
+    return bounds
+
+
+def _bootstrap(analysis: Analysis) -> str:
+    return f"95 % bootstrap over {'examples' if analysis.settings.num_targets == 1 else 'windows of text'}"
 
 
 def _limits(analysis: Analysis) -> tuple[float, float]:

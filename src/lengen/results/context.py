@@ -87,6 +87,12 @@ class Analysis:
         return [row.gains(order)[point] for row in self.rows]
 
     @property
+    def has_curves(self) -> bool:
+        """Whether losses were measured between none, k and all far tokens."""
+        settings = self.settings
+        return not {*settings.curve} <= {0, settings.num_influential, settings.num_far}
+
+    @property
     def num_windows(self) -> int:
         """Of text: examples of one are not independent."""
         return len(self.rows) // self.settings.num_targets
