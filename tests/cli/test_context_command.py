@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -286,6 +287,42 @@ def test_show_refuses_another_text(analysis, tmp_path, capsys):
     assert "checksum differs" in capsys.readouterr().err
     assert main(["context", "show", str(analysis), "--example", "77"]) == 2
     assert "it has 10 examples" in capsys.readouterr().err
+
+
+def test_copies_are_found_in_the_words_of_the_text(model, text, tmp_path, capsys):
+    """An independent look at the words, for windows of several targets."""
+    out = tmp_path / "several"
+    assert (
+        main(["context", "analyze", *arguments(model, text, out, 30), "--num-targets", "3", "--num-greedy", "0"]) == 0
+    )
+    capsys.readouterr()
+    words = re.findall(r"\w+|[^\w\s]+", text.read_text())
+    gains: dict[str, list[float]] = {"far": [], "recent": [], "nowhere": []}
+    for row in read_analysis(out).rows:
+        window = words[row.start : row.start + 16 + row.example % 3]
+        place = "recent" if window[-1] in window[9:-1] else "far" if window[-1] in window[:9] else "nowhere"
+        gains[place].append(row.gain_long)
+    assert all(gains.values())
+    of_all = sum(map(sum, gains.values()))
+    assert main(["context", "copies", str(out), "--json"]) == 0
+    records = {record["place"]: record for record in map(json.loads, capsys.readouterr().out.splitlines())}
+    for place, values in gains.items():
+        assert records[place]["num_examples"] == len(values)
+        assert records[place]["gain"] == pytest.approx(sum(values) / len(values))
+        assert records[place]["share_of_gain"] == pytest.approx(sum(values) / of_all)
+    assert main(["context", "copies", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("30 examples in 10 windows")
+    assert f"among the far tokens alone  {len(gains['far'])} (" in shown
+
+
+def test_copies_refuse_another_text_and_a_single_window(model, text, analysis, tmp_path, capsys):
+    other = tmp_path / "other.txt"
+    other.write_text("word1 word2")
+    assert "checksum differs" in failure(capsys, "copies", str(analysis), "--text", str(other))
+    rows = (analysis / "rows.jsonl").read_text().splitlines()
+    (analysis / "rows.jsonl").write_text("\n".join(rows[:2]) + "\n")
+    assert "need two windows of text" in failure(capsys, "copies", str(analysis))
 
 
 def test_figures_need_no_torch(analysis, tmp_path):

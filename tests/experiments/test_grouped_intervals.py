@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from lengen.context.copies import Place, gains_by_place
 from lengen.context.summary import summarize
 from lengen.experiments.context_claims import near_the_diagonal, random_is_far
 from lengen.experiments.context_page import _table
@@ -65,6 +66,14 @@ def lines(analysis: Analysis) -> list[float]:
     return [float(x) for line in axes.get_lines() for x in line.get_xdata()]
 
 
+def gains_of_copies(analysis: Analysis) -> list[float]:
+    places: list[Place] = ["far" if row.gain_long > 0 else "nowhere" for row in analysis.rows]
+    records = [record for record in gains_by_place(analysis, places) if record["num_examples"]]
+    return [
+        record[f"{name}_{end}"] for record in records for name in ("gain", "share_of_gain") for end in ("low", "high")
+    ]
+
+
 def words_of_a_scatter(analysis: Analysis) -> list[str]:
     axes = Figure().add_subplot()
     draw_scatter(axes, analysis, "influence", (-3.0, 3.0))
@@ -75,7 +84,7 @@ def rows_of_a_table(analysis: Analysis) -> list[str]:
     return _table("words", analysis).splitlines()[1:]
 
 
-@pytest.mark.parametrize("shown", [summaries, judgements, bands, lines])
+@pytest.mark.parametrize("shown", [summaries, judgements, bands, lines, gains_of_copies])
 def test_intervals_are_over_windows(shown, apart, together, ignored):
     assert shown(together) == pytest.approx(shown(apart))
     assert shown(ignored) != pytest.approx(shown(apart))

@@ -1,28 +1,32 @@
 """Which past tokens matter to a language model: is its dependence on the far past sparse (Sec. 5.3)?
 
-`analyze` measures, `show` highlights the influential tokens of one example, `figure` draws. Any causal model that
-`transformers` loads from disk will do, and ours.
+`analyze` measures, `show` highlights the influential tokens of one example, `copies` tells which examples gain, and
+`figure` draws. Any causal model that `transformers` loads from disk will do, and ours.
 """
 
 import argparse
+import math
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lengen.cli.flags import require_at_least
-from lengen.cli.listing import add_json_flag, to_json
+from lengen.cli.listing import add_json_flag, print_records, to_json
 from lengen.cli.subcommands import add_subcommand
 from lengen.results.context import counted
 
 if TYPE_CHECKING:
     from lengen.context.window import Window
+    from lengen.results.context import Analysis
 
 NUM_GREEDY = 20
 _EXAMPLES = """examples:
   lengen context analyze --model models/smollm2 --text speeches.txt --out analyses/speeches
   lengen context show analyses/speeches --example 3 --html example3.html
+  lengen context copies analyses/speeches
   lengen context figure analyses/speeches --out speeches.png
 """
+_STOOD = {"far": "among the far tokens alone", "recent": "among the recent ones", "nowhere": "nowhere in the window"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,9 +51,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("folder", type=Path, metavar="DIR", help="the --out of an analysis")
     show.add_argument("--example", type=int, default=0, metavar="N", help="which one (default 0, the first)")
     show.add_argument("--html", type=Path, metavar="FILE", help="write a page instead of printing")
-    show.add_argument("--model", type=Path, metavar="PATH", help="where the model is now, if it was moved")
-    show.add_argument("--text", type=Path, metavar="FILE", help="where the text is now, if it was moved")
+    _add_sources(show)
     show.add_argument("--overwrite", action="store_true", help="replace a page that is there")
+
+    copies = add_subcommand(
+        commands,
+        "copies",
+        "who gains from far tokens: words that stood among them before, or others",
+        "lengen context copies DIR",
+        "Examples by where the token to be predicted stood before: what all far tokens give to them\n"
+        "(L_short − L_long), their share of all that is gained, and what the few influential ones give.",
+    )
+    copies.add_argument("folder", type=Path, metavar="DIR", help="the --out of an analysis")
+    _add_sources(copies)
+    add_json_flag(copies)
 
     figure = add_subcommand(
         commands,
@@ -64,6 +79,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     figure.add_argument("--masks", action="store_true", help="draw Figure 5, which needs no analysis")
     figure.add_argument("--out", type=Path, required=True, metavar="FILE", help=".png, .pdf or .svg")
     figure.add_argument("--overwrite", action="store_true", help="replace a figure that is there")
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", type=Path, metavar="PATH", help="where the model is now, if it was moved")
+    parser.add_argument("--text", type=Path, metavar="FILE", help="where the text is now, if it was moved")
 
 
 def _configure_analyze(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +136,7 @@ def _configure_analyze(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    commands = {"analyze": _analyze, "show": _show, "figure": _figure}
+    commands = {"analyze": _analyze, "show": _show, "copies": _copies, "figure": _figure}
     return commands[args.context_command](args)
 
 
@@ -247,6 +267,35 @@ def _show(args: argparse.Namespace) -> int:
         write_atomically(args.html, page_of(analysis.settings, row, pieces).encode())
         print(args.html)
     return 0
+
+
+def _copies(args: argparse.Namespace) -> int:
+    from lengen.context.copies import gains_by_place, places_of
+    from lengen.context.reread import read_again
+    from lengen.results.context import read_analysis
+
+    analysis = read_analysis(args.folder)
+    encodings = read_again(analysis, args.folder, args.model, args.text).encodings
+    records = gains_by_place(analysis, places_of(analysis, [encoding.ids for encoding in encodings]))
+    if not args.json:
+        print(f"{analysis.counted()}; nats, 95 % bootstrap")
+        records = [_in_words(record, analysis) for record in records]
+    print_records(records, args.json)
+    return 0
+
+
+def _in_words(record: dict[str, Any], analysis: "Analysis") -> dict[str, str]:
+    def bounds(name: str) -> str:
+        value, low, high = (record[key] for key in (name, f"{name}_low", f"{name}_high"))
+        return f"{value:.2f} [{low:.2f}, {high:.2f}]" if math.isfinite(value) else "–"
+
+    return {
+        "the predicted token stood": _STOOD[record["place"]],
+        "examples": f"{record['num_examples']} ({record['num_examples'] / len(analysis.rows):.0%})",
+        "gain from far tokens": bounds("gain"),
+        "share of all gain": bounds("share_of_gain"),
+        f"gain from {analysis.settings.num_influential} influential": bounds("gain_of_influential"),
+    }
 
 
 def _figure(args: argparse.Namespace) -> int:

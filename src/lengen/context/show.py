@@ -3,13 +3,9 @@
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from lengen.context.identity import tokens_digest
-from lengen.context.loading import load_tokenizer
-from lengen.context.sources import Sources
-from lengen.context.text import Text as SourceText
-from lengen.context.text import read_text
+from lengen.context.reread import Reread, read_again
 from lengen.results.context import Analysis, ContextRow, ContextSettings
 
 
@@ -24,15 +20,9 @@ class Piece:
 
 
 def pieces_of(analysis: Analysis, row: ContextRow, folder: Path, model: Path | None, text: Path | None) -> list[Piece]:
-    """Read the text again: rows hold places, not words."""
+    """Every token of an example, in the words of the text."""
     settings = analysis.settings
-    if model is None or text is None:
-        sources = Sources.read(folder)
-        model, text = model or Path(sources.model), text or Path(sources.text)
-    source = read_text(text)
-    if source.sha256 != settings.text_sha256:
-        raise ValueError(f"{text} is not the text that was analysed (its checksum differs); give the right --text")
-    content, offsets = _characters_of(analysis, row, source, load_tokenizer(model))
+    content, offsets = _characters_of(settings, row, read_again(analysis, folder, model, text))
     pieces = []
     shown_to = offsets[0][0]
     for index, (_, end) in enumerate(offsets):
@@ -47,21 +37,15 @@ def pieces_of(analysis: Analysis, row: ContextRow, folder: Path, model: Path | N
     return pieces
 
 
-def _characters_of(
-    analysis: Analysis, row: ContextRow, source: SourceText, tokenizer: Any
-) -> tuple[str, list[tuple[int, int]]]:
+def _characters_of(settings: ContextSettings, row: ContextRow, reread: Reread) -> tuple[str, list[tuple[int, int]]]:
     """The document that holds the example, and where in it each of the example's tokens is."""
-    encodings = tokenizer.encode_batch(list(source.documents), add_special_tokens=False)
-    found = tokens_digest([encoding.ids for encoding in encodings])
-    if analysis.digests.get("tokens", found) != found:
-        raise ValueError(f"{source.name} has other tokens than when it was analysed; give the --model of the analysis")
     num_before = 0
-    for content, encoding in zip(source.documents, encodings, strict=True):
+    for content, encoding in zip(reread.text.documents, reread.encodings, strict=True):
         if row.start < num_before + len(encoding):
             first = row.start - num_before
-            return content, encoding.offsets[first : first + analysis.settings.long + _target(analysis.settings, row)]
+            return content, encoding.offsets[first : first + settings.long + _target(settings, row)]
         num_before += len(encoding)
-    raise ValueError(f"{source.name} has fewer tokens than when it was analysed; give the --model of the analysis")
+    raise ValueError(f"{reread.text.name} has fewer tokens than when it was analysed; give the --model of the analysis")
 
 
 def _target(settings: ContextSettings, row: ContextRow) -> int:

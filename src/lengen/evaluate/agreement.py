@@ -40,6 +40,14 @@ def agreement(full: Sequence[float], sparse: Sequence[float], group_size: int = 
     )
 
 
+def part(gains: Sequence[float], is_in: Sequence[bool], group_size: int = 1) -> tuple[Interval, Interval]:
+    """Of the examples that are in: their mean gain, and their share of the gain of all."""
+    x, y = np.asarray(gains, dtype=np.float64), np.asarray(is_in, dtype=np.float64)
+    resampled = resample(len(x), group_size)
+    mean, share = (_interval(statistic, x, y, resampled) for statistic in (_means_within, _shares_within))
+    return mean, share
+
+
 def resample(num_examples: int, group_size: int = 1) -> NDArray[np.int64]:
     """For each resample, which examples are in it: as many groups as there are, each drawn from all."""
     num_groups = num_examples // group_size
@@ -83,3 +91,11 @@ def _shares(x: Floats, y: Floats) -> Floats:
 
 def _offsets(x: Floats, y: Floats) -> Floats:
     return (y - x).mean(1) / x.std(1)
+
+
+def _means_within(x: Floats, y: Floats) -> Floats:
+    return (x * y).sum(1) / y.sum(1)
+
+
+def _shares_within(x: Floats, y: Floats) -> Floats:
+    return (x * y).sum(1) / x.sum(1)
