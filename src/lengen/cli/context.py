@@ -285,9 +285,12 @@ def _copies(args: argparse.Namespace) -> int:
 
 
 def _in_words(record: dict[str, Any], analysis: "Analysis") -> dict[str, str]:
+    from lengen.evaluate.intervals import Interval
+    from lengen.experiments.wording import with_interval
+
     def bounds(name: str) -> str:
-        value, low, high = (record[key] for key in (name, f"{name}_low", f"{name}_high"))
-        return f"{value:.2f} [{low:.2f}, {high:.2f}]" if math.isfinite(value) else "–"
+        interval = Interval(*(record[key] for key in (name, f"{name}_low", f"{name}_high")))
+        return with_interval(interval) if math.isfinite(interval.value) else "–"
 
     return {
         "the predicted token stood": _STOOD[record["place"]],

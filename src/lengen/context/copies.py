@@ -17,7 +17,7 @@ def places_of(analysis: Analysis, documents: Sequence[Sequence[int]]) -> list[Pl
     places: list[Place] = []
     for row in analysis.rows:
         first_recent = row.start + settings.num_far
-        predicted = row.start + settings.long - 1 + row.example % settings.num_targets
+        predicted = row.start + settings.long - 1 + settings.target_of(row.example)
         if predicted >= len(stream):
             raise ValueError(
                 f"{settings.text} has {len(stream)} tokens, fewer than when it was analysed; "

@@ -43,14 +43,9 @@ def _characters_of(settings: ContextSettings, row: ContextRow, reread: Reread) -
     for content, encoding in zip(reread.text.documents, reread.encodings, strict=True):
         if row.start < num_before + len(encoding):
             first = row.start - num_before
-            return content, encoding.offsets[first : first + settings.long + _target(settings, row)]
+            return content, encoding.offsets[first : first + settings.long + settings.target_of(row.example)]
         num_before += len(encoding)
     raise ValueError(f"{reread.text.name} has fewer tokens than when it was analysed; give the --model of the analysis")
-
-
-def _target(settings: ContextSettings, row: ContextRow) -> int:
-    """Which of the tokens that its window predicts: so many more recent ones than `short` it has."""
-    return row.example % settings.num_targets
 
 
 def print_pieces(settings: ContextSettings, row: ContextRow, pieces: list[Piece]) -> None:
@@ -98,8 +93,9 @@ def page_of(settings: ContextSettings, row: ContextRow, pieces: list[Piece]) -> 
 
 def _losses_line(settings: ContextSettings, row: ContextRow) -> str:
     sparse = row.losses["influence"][settings.curve.index(settings.num_influential)]
+    num_recent = settings.short + settings.target_of(row.example)
     return (
-        f"loss of the last token: {row.loss_short:.3f} from the {settings.short + _target(settings, row)} recent ones, "
+        f"loss of the last token: {row.loss_short:.3f} from the {num_recent} recent ones, "
         f"{sparse:.3f} with {settings.num_influential} influential far ones, "
         f"{row.loss_long:.3f} with all {settings.num_far}"
     )

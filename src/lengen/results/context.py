@@ -37,6 +37,10 @@ class ContextSettings:
     def num_far(self) -> int:
         return self.long - self.short - 1
 
+    def target_of(self, example: int) -> int:
+        """Which of the tokens that its window predicts: so many more recent ones than `short` it has."""
+        return example % self.num_targets
+
 
 @dataclass(frozen=True)
 class GreedySelection:
