@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class Source:
     package: Package
     pattern: str  # of the files in it
     reader: Reader | None  # None: pairs of index and blocks (SWORD)
+    without: str = ""  # a pattern of files that are left out all the same
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Corpus:
                 yield from _sword(archive, source.pattern)
                 continue
             for name, content in members(archive, source.pattern):
-                yield from source.reader(name, content)
+                if not fnmatch(name, source.without):
+                    yield from source.reader(name, content)
 
 
 def _sword(archive: Path, pattern: str) -> Iterator[Document]:
@@ -146,14 +149,27 @@ CORPORA: dict[str, Corpus] = {
     "linux-doc": Corpus(
         "documentation of the Linux kernel (prose of its pages)",
         "GPL-2",
-        2.5,
-        (Source(Package("debian", "linux-doc-6.12"), "usr/share/doc/linux-doc-6.12/html/*.html", html_page),),
+        4.4,
+        (
+            Source(
+                Package("debian", "linux-doc-6.12"),
+                "usr/share/doc/linux-doc-6.12/html/*.html",
+                html_page,
+                without="*/html/translations/*",  # Chinese, Italian, Spanish, …
+            ),
+        ),
     ),
     "postgresql-doc": Corpus(
         "documentation of PostgreSQL (prose of its pages)",
         "PostgreSQL licence",
         0.8,
         (Source(Package("debian", "postgresql-doc-15"), "usr/share/doc/postgresql-doc-15/html/*.html", html_page),),
+    ),
+    "python-doc": Corpus(
+        "documentation of Python (prose of its pages)",
+        "PSF licence",
+        1.0,
+        (Source(Package("debian", "python3.11-doc"), "usr/share/doc/python3.11/html/*.html", html_page),),
     ),
     "anarchism": Corpus(
         "An Anarchist FAQ",
@@ -175,6 +191,12 @@ CORPORA: dict[str, Corpus] = {
         "that of each part",
         14.5,
         parts=("wikitext-2", "gutenberg", "speeches", "news", "movie-reviews"),
+    ),
+    "documentation": Corpus(
+        "a mix in which names and terms come back often: manuals of Linux, PostgreSQL and Python",
+        "that of each part",
+        6.2,
+        parts=("linux-doc", "postgresql-doc", "python-doc"),
     ),
 }
 

@@ -63,23 +63,32 @@ class _Prose(HTMLParser):
     """Text of a page without what is no prose: code, scripts, navigation."""
 
     SKIPPED = ("script", "style", "pre", "nav", "head", "table", "footer")
+    # What Sphinx and DocBook call the same lists on every page; learned by heart, they would pass for text understood.
+    NAVIGATION = frozenset({"sphinxsidebar", "related", "footer", "headerlink", "navheader", "navfooter", "toc"})
     BREAKS = ("p", "br", "div", "li", "h1", "h2", "h3", "h4", "h5", "dt", "dd")
 
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[str] = []
-        self._skipping = 0
+        self._skipped = ""  # the tag of the element that is being skipped
+        self._depth = 0  # of elements with that tag inside each other
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._skipping += tag in self.SKIPPED
-        if tag in self.BREAKS:
+        if self._skipped:
+            self._depth += tag == self._skipped
+        elif tag in self.SKIPPED or not self.NAVIGATION.isdisjoint((dict(attrs).get("class") or "").split()):
+            self._skipped, self._depth = tag, 1
+        elif tag in self.BREAKS:
             self.pieces.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
-        self._skipping -= tag in self.SKIPPED and self._skipping > 0
+        if tag == self._skipped:
+            self._depth -= 1
+            if not self._depth:
+                self._skipped = ""
 
     def handle_data(self, data: str) -> None:
-        if not self._skipping:
+        if not self._skipped:
             self.pieces.append(re.sub(r"\s+", " ", data))
 
 
