@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lengen.cli import main
-from lengen.experiments.context_claims import OWN, PRETRAINED, context_claims
+from lengen.experiments.context_claims import MANUALS, OWN, PRETRAINED, context_claims
 from lengen.results.context import ORDERS, ContextRow, ContextSettings, append_rows, start_analysis
 
 SETTINGS = ContextSettings("ours", "ours", "text", "0", 64, 128, 5, 300, 0, (0, 5, 63), 0)
@@ -102,4 +102,4 @@ def test_a_handful_of_windows_is_no_data(tmp_path):
 
 def test_every_analysis_has_its_claim_and_its_control(tmp_path):
     names = [claim.name for claim in context_claims(tmp_path)]
-    assert len(set(names)) == len(names) == 2 * (len(OWN) + len(PRETRAINED)) == 16
+    assert len(set(names)) == len(names) == 2 * (len(OWN) + len(MANUALS) + len(PRETRAINED)) == 24

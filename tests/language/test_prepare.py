@@ -321,6 +321,14 @@ def test_pages_lose_what_is_no_prose():
     assert next(html_page("a.html", page)).text == "One two\nthree"
 
 
+def test_pages_lose_their_navigation():
+    """Lists of links that stand on every page, divisions within them included; what follows them stays."""
+    page = b"""<body><div class="sphinxsidebar wide"><div><a>All pages</a></div><ul><li>Next</li></ul></div>
+      <div class="body"><h1>Title<a class="headerlink">#</a></h1><p class="topic">Text</p></div>
+      <div class="clearer footer">Made by hand</div><p>End</p></body>"""
+    assert next(html_page("a.html", page)).text == "Title\nText\nEnd"
+
+
 def test_commentaries_are_zlib_blocks():
     import struct
     import zlib

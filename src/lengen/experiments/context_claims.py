@@ -36,7 +36,10 @@ PRETRAINED = {
     for text, words in (("wikitext", "WikiText-2"), ("speeches", "speeches"))
     for lengths in ("64-128", "128-256")
 }
-JUDGED = OWN | PRETRAINED
+MANUALS = {
+    f"manuals-{name}": ("beyond the paper", f"{words}, both trained on manuals") for name, (_, words) in OWN.items()
+}
+JUDGED = OWN | MANUALS | PRETRAINED
 
 
 def context_claims(folder: Path, names: Iterable[str] = tuple(JUDGED)) -> list[Claim[Rows]]:

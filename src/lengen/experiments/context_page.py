@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lengen.evaluate.agreement import agreement
-from lengen.experiments.context_claims import JUDGED, OWN, PRETRAINED, SMOLLM2, context_claims
+from lengen.experiments.context_claims import JUDGED, MANUALS, OWN, PRETRAINED, SMOLLM2, context_claims
 from lengen.experiments.wording import verdicts, with_interval
 from lengen.results.context import ORDERS, Analysis, analysis_file, read_analysis
 
@@ -28,6 +28,12 @@ CONTEXT_FIGURES = {
         "Figure 6: the same for the long-trained model, and across the two",
         "The long-trained model shows it, too, and the tokens that one model finds influential serve the other.",
         {name: words for name, (_, words) in OWN.items() if name != "short"},
+    ),
+    "manuals": ContextFigure(
+        "Beyond the paper: Figures 4 and 6 for models trained on manuals",
+        "Not tested there.",
+        {name: words for name, (_, words) in MANUALS.items()},
+        "h_short and h_long of the corpus `documentation`, in which terms come back more often than in `english`.",
     ),
     "smollm2": ContextFigure(
         f"Beyond the paper: {SMOLLM2}",

@@ -149,7 +149,7 @@ CORPORA: dict[str, Corpus] = {
     "linux-doc": Corpus(
         "documentation of the Linux kernel (prose of its pages)",
         "GPL-2",
-        4.4,
+        4.1,
         (
             Source(
                 Package("debian", "linux-doc-6.12"),
@@ -168,7 +168,7 @@ CORPORA: dict[str, Corpus] = {
     "python-doc": Corpus(
         "documentation of Python (prose of its pages)",
         "PSF licence",
-        1.0,
+        1.2,
         (Source(Package("debian", "python3.11-doc"), "usr/share/doc/python3.11/html/*.html", html_page),),
     ),
     "anarchism": Corpus(
@@ -195,7 +195,7 @@ CORPORA: dict[str, Corpus] = {
     "documentation": Corpus(
         "a mix in which names and terms come back often: manuals of Linux, PostgreSQL and Python",
         "that of each part",
-        6.2,
+        6.1,
         parts=("linux-doc", "postgresql-doc", "python-doc"),
     ),
 }
