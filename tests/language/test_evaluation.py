@@ -12,8 +12,9 @@ import torch
 from lengen.cli import main
 from lengen.evaluate.intervals import over_documents
 from lengen.language.documents import Document
-from lengen.language.evaluation import Request, check_tokenizer, evaluate_run, measure, token_losses
+from lengen.language.evaluation import Request, check_tokenizer, evaluate_run, measure
 from lengen.language.held_out import documents_in_both
+from lengen.language.losses import token_losses
 from lengen.language.packed import PackedCorpus
 from lengen.language.prepare import prepare
 from lengen.language.presets import language_preset
@@ -92,12 +93,12 @@ def test_contexts_stay_within_a_document(corpus):
 
 
 def test_how_many_at_a_time_changes_nothing(corpus, run, monkeypatch):
-    from lengen.language import evaluation
+    from lengen.language import losses
 
     decoder, tokens = load_language_run(run)[1], corpus.split("train")
     windows = context_windows(tokens, [t for group in choose_targets(tokens, 32, 5, 3, 0) for t in group], 32)
     together = token_losses(decoder, windows, 1)
-    monkeypatch.setattr(evaluation, "TOKENS_AT_A_TIME", 40)
+    monkeypatch.setattr(losses, "TOKENS_AT_A_TIME", 40)
     assert torch.allclose(token_losses(decoder, windows, 1), together, atol=1e-5)
 
 

@@ -10,28 +10,23 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from lengen.language.config import LanguageConfig
 from lengen.language.documents import Split
 from lengen.language.held_out import trained_on
+from lengen.language.losses import token_losses
 from lengen.language.packed import PackedCorpus, TokenFile
 from lengen.language.presets import LANGUAGE_PRESETS, LONG, SCALES, SHORT
 from lengen.language.targets import Target, choose_targets, context_windows, digest_of, document_windows
 from lengen.language.trained import load_language_run, tokenizer_file
-from lengen.language.training import text_batch, view_through
+from lengen.language.training import view_through
 from lengen.model.decoder import Decoder
 from lengen.positions.scheme import EncoderSettings, Rope
 from lengen.results import RunFolder
 from lengen.results.perplexity import Measure, PerplexityRow
-from lengen.seeding import rng_for
 
 Tracked = Callable[[tuple[int, ...]], Iterable[int]]  # the same lengths, as they are taken: a command may show them
-TOKENS_AT_A_TIME = 8192  # bounds memory; what is measured does not depend on it
 
 
 @dataclass(frozen=True)
@@ -50,25 +45,6 @@ class Request:
         ):
             if value < 1:
                 raise ValueError(f"{name} {value} is too small; use at least 1")
-
-
-@torch.no_grad()
-def token_losses(
-    decoder: Decoder, windows: Int[np.ndarray, "n window"], num_targets: int
-) -> Float[Tensor, "n targets"]:
-    """The loss of the last `num_targets` tokens of each window, ids as at test."""
-    device = decoder.token_head.weight.device
-    at_a_time = max(1, TOKENS_AT_A_TIME // windows.shape[1])
-    losses = []
-    for start in range(0, len(windows), at_a_time):
-        part = windows[start : start + at_a_time]
-        batch = text_batch(part, decoder.scheme, rng_for(0, "evaluate-text"), training=False).to(device)
-        first = batch.input_token_ids.shape[1] - num_targets
-        logits = decoder(batch.input_token_ids, batch.input_position_ids, first).token_logits
-        targets = batch.target_tokens[:, -num_targets:]
-        loss = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-        losses.append(loss.view(targets.shape).cpu())
-    return torch.cat(losses)
 
 
 def measure(

@@ -7,9 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Int
 
 from lengen.batch import Batch
 from lengen.language.config import (
@@ -19,15 +17,14 @@ from lengen.language.config import (
     first_difference,
     first_phase_difference,
 )
+from lengen.language.losses import copying_gain, text_batch, token_losses
 from lengen.language.packed import TOKENIZER_FILE, PackedCorpus, TokenFile
 from lengen.language.windows import check_size, num_windows, training_windows
-from lengen.loss import summed_loss
 from lengen.model.decoder import Decoder
 from lengen.positions.encode import build_encoder
 from lengen.positions.scheme import Scheme
 from lengen.results import RunFolder, write_atomically
 from lengen.seeding import rng_for
-from lengen.tasks.base import Examples
 from lengen.train.checkpoint import latest_checkpoint
 from lengen.train.curriculum import Curriculum
 from lengen.train.distributed import ALONE, Processes, Sharding
@@ -100,14 +97,6 @@ def branch_off(work: "LanguageWork", source: RunFolder, folder: RunFolder) -> No
 
 def build_language_model(config: LanguageConfig, scheme: Scheme | None = None) -> Decoder:
     return Decoder(config.model, scheme or config.scheme, config.corpus.vocab_size).initialize(config.seed)
-
-
-def text_batch(windows: Int[np.ndarray, "B T"], scheme: Scheme, rng: np.random.Generator, training: bool) -> Batch:
-    """Windows as a batch: every token but the first is a target, and ids belong to the inputs, all but the last."""
-    inputs = windows[:, :-1]
-    ids = scheme.assigner(Examples(inputs, inputs, 1, inputs.shape[1]), rng, training)
-    ids = np.concatenate([ids, ids[:, -1:] + 1], axis=1)  # the last token is never read; its id is only a place
-    return Batch(torch.from_numpy(windows), torch.from_numpy(ids), prompt_len=1)
 
 
 def training_batch(config: LanguageConfig, tokens: TokenFile, step: int) -> Batch:
@@ -192,22 +181,13 @@ class LanguageWork:
         return Update(loss, accuracy, news=f"the last phase begins: {config.scheme.name}" if begins else "")
 
     def measure(self, decoder: Decoder, step: int) -> Measured:
-        """The loss on windows of the validation text, ids plain as at test."""
-        view_through(decoder, self.config.scheme_at(max(step - 1, 0)))
-        if num_windows(len(self._valid.tokens), self.config.context) < 1:
+        """The loss on the same windows of the validation text each time, and whether the model has learned to copy."""
+        config = self.config
+        view_through(decoder, config.scheme_at(max(step - 1, 0)))
+        if num_windows(len(self._valid.tokens), config.context) < 1:
             return Measured({}, "no validation text", [])
-        loss = validation_loss(decoder, self._valid, self.config.context, self.config.eval_windows)
-        return Measured({"valid_loss": loss}, f"validation: loss {loss:.4f}, perplexity {math.exp(loss):.2f}", [])
-
-
-@torch.no_grad()
-def validation_loss(decoder: Decoder, tokens: TokenFile, context: int, number: int) -> float:
-    """The mean loss on the same windows each time."""
-    device = decoder.token_head.weight.device
-    total, num_targets = 0.0, 0
-    windows = training_windows(tokens, context, number, seed=0, step=0)
-    for start in range(0, number, 32):
-        batch = text_batch(windows[start : start + 32], decoder.scheme, rng_for(0, "validate"), False).to(device)
-        summed = summed_loss(decoder(batch.input_token_ids, batch.input_position_ids, 0), batch, 0.0)
-        total, num_targets = total + float(summed.total), num_targets + summed.num_targets
-    return total / num_targets
+        windows = training_windows(self._valid, config.context, config.eval_windows, seed=0, step=0)
+        loss = float(token_losses(decoder, windows, config.context).double().mean())
+        copying = copying_gain(decoder, config.context)
+        words = f"validation: loss {loss:.4f}, perplexity {math.exp(loss):.2f}; random tokens that are repeated: "
+        return Measured({"valid_loss": loss, "copying_gain": copying}, f"{words}{copying:+.2f} nats", [])
