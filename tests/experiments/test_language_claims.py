@@ -21,7 +21,6 @@ LIKE_THE_PAPER = {
     ("short-no-pose", 128): 30.0,
     ("pose-from-scratch", 64): 18.5,
     ("pose-from-scratch", 128): 17.0,
-    ("pose-beyond", 64): 17.5,
     ("pose-beyond", 128): 14.4,
     ("short-no-pose+yarn", 128): 14.5,
     ("pose-yarn", 64): 17.5,

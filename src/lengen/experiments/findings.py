@@ -33,7 +33,10 @@ SHOWN = (  # a choice of subjects, made whatever their verdicts
     "yarn-alone-is-better",
     "pose-yarn-beats-trivial-baseline",
     "pose-yarn-beyond-beats-trivial-baseline",
+    "manuals-long-gains-from-128",
+    "manuals-short-beats-trivial-baseline",
     "sparse-context-short",
+    "sparse-context-manuals-long",
     "sparse-context-smollm2-wikitext-64-128",
 )
 

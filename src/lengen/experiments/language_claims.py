@@ -162,12 +162,6 @@ LANGUAGE_CLAIMS: tuple[Claim[PerplexityRows], ...] = (
         ratio_below(1.0, ("short", LONG), ("short-no-pose", LONG), text=MANUALS),
     ),
     Claim(
-        "manuals-pose-beyond-beats-trivial-baseline",
-        "beyond the paper",
-        "trained on manuals, h_short with PoSE ids up to 192 predicts the same tokens better from 128 than from 64",
-        ratio_below(1.0, ("pose-beyond", LONG), ("pose-beyond", SHORT), text=MANUALS),
-    ),
-    Claim(
         "manuals-pose-yarn-beats-trivial-baseline",
         "beyond the paper",
         "trained on manuals, h_short with YaRN in its PoSE phase predicts the same tokens better from 128 than from 64",
