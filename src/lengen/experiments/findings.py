@@ -35,6 +35,7 @@ SHOWN = (  # a choice of subjects, made whatever their verdicts
     "pose-yarn-beyond-beats-trivial-baseline",
     "manuals-long-gains-from-128",
     "manuals-short-beats-trivial-baseline",
+    "manuals-pose-yarn-beats-trivial-baseline",
     "sparse-context-short",
     "sparse-context-manuals-long",
     "sparse-context-smollm2-wikitext-64-128",
