@@ -13,6 +13,10 @@ PAPER_SAYS = (
     "A model trained on context 64 with a PoSE phase has perplexity 17.59 at 64 and 14.74 at 128; one trained on 128 "
     "has 17.62 and 14.49 (1.3 B parameters, C4)."
 )
+TEXTS = (
+    "`english` with a vocabulary of 8,192 tokens, and, beyond the paper, `documentation` with one of 4,096: manuals, in "
+    "which terms come back (`lengen corpus list`). Both with the same presets."
+)
 HEADINGS: dict[Measure, str] = {
     "same-targets": "the same tokens, each from its last L (L = 64 is the trivial baseline of a model trained on 64)",
     "all-positions": "all positions of windows of L tokens, as the paper averages",
@@ -24,6 +28,7 @@ def language_section(rows: Sequence[PerplexityRow]) -> str:
     if not rows:
         how = "`lengen lm train` and `lengen lm evaluate --out results/cpu/table1.jsonl` (docs/language.md)"
         return "\n\n".join([*lines, f"**Here.** Not run yet: {how}."])
+    lines.append(f"**Here.** {TEXTS}")
     for corpus in dict.fromkeys(row.corpus for row in rows):
         for measure, heading in HEADINGS.items():
             chosen = [row for row in rows if (row.corpus, row.measure) == (corpus, measure)]
