@@ -1,6 +1,7 @@
 """`lengen corpus` and `lengen lm`: from text to a table, and every mistake as one sentence with exit 2."""
 
 import json
+import sys
 import zipfile
 from pathlib import Path
 
@@ -102,6 +103,14 @@ def test_what_takes_long_is_said_before_it_begins(tmp_path, monkeypatch, capsys)
         "[words] cutting the documents into tokens",
         "[words] fewer than three documents: all are for training, none is left to test on",
     ]
+
+
+def test_a_missing_library_is_said_before_anything_is_fetched(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    monkeypatch.setattr("lengen.language.fetch._download", lambda *_: pytest.fail("fetched"))
+    places = ["--out", str(tmp_path / "english"), "--cache", str(tmp_path / "cache")]
+    assert main(["corpus", "prepare", "english", *places]) == 2
+    assert "needs tokenizers, which is not installed" in capsys.readouterr().err
 
 
 def test_c4_is_streamed_once(folder, tmp_path, monkeypatch):

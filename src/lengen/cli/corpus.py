@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _prepare(args: argparse.Namespace) -> int:
+    from lengen.language.extra import language_module
     from lengen.language.fetch import cache_folder
     from lengen.language.prepare import OWN_SPLITS, check_out, prepare
     from lengen.language.tokenizer import check_vocab_size, load_tokenizer
@@ -74,6 +75,7 @@ def _prepare(args: argparse.Namespace) -> int:
         raise ValueError(f"--tokenizer {args.tokenizer} has its own vocabulary; drop --vocab-size {args.vocab_size}")
     cache = cache_folder(args.cache)
     documents, name, licences = _source(args, cache)
+    language_module("tokenizers")  # if it is missing, that is said before anything is fetched
     say = partial(_say, name)
     check_out(args.out, args.overwrite)
     vocab_size = 8192 if args.vocab_size is None else args.vocab_size

@@ -14,8 +14,8 @@ PAPER_SAYS = (
     "has 17.62 and 14.49 (1.3 B parameters, C4)."
 )
 TEXTS = (
-    "`english` with a vocabulary of 8,192 tokens, and, beyond the paper, `documentation` with one of 4,096: manuals, in "
-    "which terms come back (`lengen corpus list`). Both with the same presets."
+    "`english` with a vocabulary of 8,192 tokens, and, beyond the paper, `documentation` with one of 4,096: manuals, "
+    "in which terms come back (`lengen corpus list`). Both with the same presets."
 )
 HEADINGS: dict[Measure, str] = {
     "same-targets": "the same tokens, each from its last L (L = 64 is the trivial baseline of a model trained on 64)",
