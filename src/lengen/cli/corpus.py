@@ -135,4 +135,12 @@ def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterabl
         title = args.title or "files"
         return lambda: read_files(paths, text_field), title, {title: "your own"}
     corpus = corpus_named(args.name)
-    return lambda: corpus.documents(cache, partial(_say, args.name)), args.name, licences(args.name)
+    documents: list["Document"] = []
+
+    def read() -> Iterable["Document"]:
+        """Packages are unpacked and parsed once; what is known by name fits into memory."""
+        if not documents:
+            documents.extend(corpus.documents(cache, partial(_say, args.name)))
+        return documents
+
+    return read, args.name, licences(args.name)
