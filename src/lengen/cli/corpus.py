@@ -135,7 +135,7 @@ def _source(args: argparse.Namespace, cache: Path) -> tuple[Callable[[], Iterabl
         title = args.title or "files"
         return lambda: read_files(paths, text_field), title, {title: "your own"}
     corpus = corpus_named(args.name)
-    documents: list["Document"] = []
+    documents: list[Document] = []
 
     def read() -> Iterable["Document"]:
         """Packages are unpacked and parsed once; what is known by name fits into memory."""
