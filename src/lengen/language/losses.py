@@ -53,5 +53,5 @@ def copying_gain(decoder: Decoder, context: int) -> float:
     vocab_size = decoder.token_head.weight.shape[0]
     once = rng_for(0, "copying").integers(vocab_size, size=(NUM_REPEATED, half))
     losses = token_losses(decoder, np.concatenate([once, once], axis=1), 2 * half - 1).double()
-    # What follows the first token of each half: it cannot be known where a repetition begins.
+    # The first token of the second half is left out: nothing tells that a repetition begins.
     return float(losses[:, : half - 1].mean() - losses[:, half:].mean())
