@@ -88,7 +88,7 @@ def test_a_debian_package_that_is_not_there_is_one_sentence(monkeypatch, tmp_pat
     tool.write_text("#!/bin/sh\necho 'E: No packages found' >&2\nexit 100\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(ValueError, match=r"package index has no linux-doc-6\.12; use another corpus"):
+    with pytest.raises(ValueError, match=r"package index has no linux-doc-6\.12; try `apt-get update`"):
         fetch(Package("debian", "linux-doc-6.12"), tmp_path / "cache")
     tool.write_text("#!/bin/sh\necho 'Package: words'\necho 'SHA256: abc'\n")
     assert fetching._debian_checksum(Package("debian", "words")) == "abc"

@@ -90,7 +90,7 @@ def _download(package: Package, folder: Path) -> None:
 
 def _debian_checksum(package: Package) -> str:
     """apt keeps the signed index; the newest candidate stands first."""
-    missing = f"this system's package index has no {package.name}; use another corpus or another Debian release"
+    missing = f"this system's package index has no {package.name}; try `apt-get update`, or use another corpus"
     try:
         shown = _run(["apt-cache", "show", "--no-all-versions", package.name], package, Path.cwd())
     except ValueError as error:
