@@ -1,6 +1,7 @@
 """The claims of Sec. 5.3 from rows that nobody measured."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -93,8 +94,6 @@ def test_pairing_by_document_is_what_makes_it_visible():
 
 
 def _reversed(row: PerplexityRow) -> PerplexityRow:
-    from dataclasses import replace
-
     return replace(row, losses=row.losses[::-1])
 
 
@@ -104,7 +103,28 @@ def test_claims_and_page_show_them(tmp_path, capsys):
     assert "reproduced  short-beats-trivial-baseline" in capsys.readouterr().out
     rows = made_up(LIKE_THE_PAPER)
     page = language_section(rows)
-    assert f"| short | {rows[0].perplexity:.2f} [" in page
+    assert f"| short | 1 | {rows[0].perplexity:.2f} [" in page
     assert "**reproduced** — at 128, h_short is within 5%" in page
     assert f"{8 * len(TEXTS)} models, {8.0 * len(TEXTS)} hours" in page
     assert "Not run yet" in language_section([])
+
+
+def test_arms_are_compared_after_as_many_steps():
+    """What a longer training gives to one arm is not held against an arm that has not had it."""
+    claims = {claim.name: claim for claim in LANGUAGE_CLAIMS}
+    shorter = made_up(LIKE_THE_PAPER, corpora=("english",))
+    longer = [
+        replace(row, run="longer-s0", step=2)
+        for row in made_up({("short", 64): 12.0, ("short", 128): 13.0}, corpora=("english",))
+    ]
+    both = [*longer, *shorter]
+    needed, alone = (claims[name] for name in ("pose-is-needed", "short-beats-trivial-baseline"))
+    assert needed.judge(both) == needed.judge(shorter)
+    assert needed.judge(both).note == "ratio of perplexities; 1 steps"
+    assert needed.judge([*longer, *(replace(row, step=3) for row in shorter if row.preset != "short")]).note == (
+        "ratio of perplexities; 2 and 3 steps"
+    )
+    assert (alone.judge(shorter).verdict, alone.judge(both).verdict) == ("reproduced", "not")
+    page = language_section(both)
+    assert f"| short | 1 | {shorter[0].perplexity:.2f} [" in page
+    assert f"| short | 2 | {longer[0].perplexity:.2f} [" in page

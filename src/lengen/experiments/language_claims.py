@@ -22,20 +22,26 @@ PROSE: Text = ("english", "c4")
 MANUALS: Text = ("documentation",)
 
 PerplexityRows = Sequence[PerplexityRow]
+Runs = dict[tuple[int, str], PerplexityRow]  # by training seed and text
 
 
-def rows_of(
-    rows: PerplexityRows, label: str, length: int, measure: Measure, text: Text
-) -> dict[tuple[int, str], PerplexityRow]:
-    """By training seed and text."""
-    return {
-        (row.train_seed, row.targets): row
-        for row in rows
-        if (row.label, row.length, row.measure, row.split) == (label, length, measure, "test") and row.corpus in text
-    }
+def rows_of(rows: PerplexityRows, label: str, length: int, measure: Measure, text: Text) -> dict[int, Runs]:
+    """By number of training steps."""
+    found: dict[int, Runs] = {}
+    for row in rows:
+        is_asked = (row.label, row.length, row.measure, row.split) == (label, length, measure, "test")
+        if is_asked and row.corpus in text:
+            found.setdefault(row.step, {})[row.train_seed, row.targets] = row
+    return found
 
 
-def ratio(left: dict[tuple[int, str], PerplexityRow], right: dict[tuple[int, str], PerplexityRow]) -> Interval | None:
+def equally_trained(left: dict[int, Runs], right: dict[int, Runs]) -> tuple[int, int]:
+    """The most steps that both sides have; each its own most where they share none, as the two models of Table 5."""
+    shared = left.keys() & right.keys()
+    return max(shared or left), max(shared or right)
+
+
+def ratio(left: Runs, right: Runs) -> Interval | None:
     """Perplexity of `left` over that of `right`, paired by training seed and document."""
     by_text: dict[str, list[list[float]]] = {}
     counts: dict[str, list[int]] = {}
@@ -63,15 +69,18 @@ def ratio_below(
     """Reproduced where the whole interval of the ratio is below `bound`; partly where the ratio alone is."""
 
     def judge(rows: PerplexityRows) -> Judgement:
-        one, other = (rows_of(rows, *side, measure, text) for side in (left, right))
+        lefts, rights = (rows_of(rows, *side, measure, text) for side in (left, right))
+        if not lefts or not rights:
+            return NO_DATA
+        steps = equally_trained(lefts, rights)
+        one, other = lefts[steps[0]], rights[steps[1]]
         interval = ratio(one, other)
         if interval is None:
             return NO_DATA
         verdict: Verdict = "reproduced" if interval.high < bound else "partly" if interval.value < bound else "not"
         num_seeds = len({seed for seed, _ in one.keys() & other.keys()})
-        return Judgement(
-            verdict, interval, num_seeds, f"documents, {num_seeds_in_words(num_seeds)}", "ratio of perplexities"
-        )
+        note = f"ratio of perplexities; {' and '.join(f'{step:,}' for step in dict.fromkeys(steps))} steps"
+        return Judgement(verdict, interval, num_seeds, f"documents, {num_seeds_in_words(num_seeds)}", note)
 
     return judge
 

@@ -15,7 +15,9 @@ PAPER_SAYS = (
 )
 TEXTS = (
     "`english` with a vocabulary of 8,192 tokens, and, beyond the paper, `documentation` with one of 4,096: manuals, "
-    "in which terms come back (`lengen corpus list`). Both with the same presets."
+    "in which terms come back (`lengen corpus list`). The same model everywhere. 7,200 steps are of 2,048 tokens, as "
+    "the `cpu` presets were at first; 28,800 are of 1,024, as they are now, and twice as many tokens. A claim compares "
+    "arms that had the same steps, the most that both had."
 )
 HEADINGS: dict[Measure, str] = {
     "same-targets": "the same tokens, each from its last L (L = 64 is the trivial baseline of a model trained on 64)",
@@ -46,17 +48,17 @@ def language_section(rows: Sequence[PerplexityRow]) -> str:
 def _table(title: str, rows: Sequence[PerplexityRow]) -> str:
     lengths = sorted({row.length for row in rows})
     lines = [
-        f"| {title} | " + " | ".join(f"L = {length}" for length in lengths) + " |",
-        "|---|" + "---|" * len(lengths),
+        f"| {title} | steps | " + " | ".join(f"L = {length}" for length in lengths) + " |",
+        "|---|---|" + "---|" * len(lengths),
     ]
-    for label in dict.fromkeys(row.label for row in rows):
+    for label, step in dict.fromkeys((row.label, row.step) for row in rows):
         cells = []
         for length in lengths:
-            found = [row for row in rows if (row.label, row.length) == (label, length)]
+            found = [row for row in rows if (row.label, row.step, row.length) == (label, step, length)]
             # A document is one document however many runs have read it.
             sums = [fmean(of_runs) for of_runs in zip(*(row.losses for row in found), strict=True)]
             cells.append(_cell(sums, found[0].counts) if found else "–")
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+        lines.append(f"| {label} | {step:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
