@@ -19,7 +19,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 SHOWN = [
     line.partition("#")[0].strip()
     for block in re.findall(r"```\n(.*?)```", README, flags=re.DOTALL)
-    for line in block.splitlines()
+    for line in block.replace("\\\n", "").splitlines()  # a command may go on in the next line
     if line.startswith(("lengen ", "torchrun "))
 ]
 

@@ -11,8 +11,9 @@ import numpy as np
 
 def rng_for(seed: int, stream: str, step: int = 0) -> np.random.Generator:
     """The generator of one step of one named stream ("train", "evaluate", ...) under one seed."""
-    if seed < 0 or step < 0:
-        raise ValueError(f"seed={seed} and step={step} must not be negative; use 0 or more")
+    for name, value in (("seed", seed), ("step", step)):
+        if value < 0:
+            raise ValueError(f"{name}={value} is negative; use 0 or more")
     return np.random.default_rng([seed, step, _stream_key(stream)])
 
 

@@ -18,6 +18,8 @@ from transformers import (
     GPT2LMHeadModel,
     GPTNeoConfig,
     GPTNeoForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
     PreTrainedTokenizerFast,
 )
 
@@ -240,7 +242,27 @@ def test_another_model_may_select(model, text, analysis, tmp_path):
     assert [row.influential for row in cross.rows] != [row.influential for row in plain.rows]
     assert main(["context", "analyze", *arguments(other, text, tmp_path / "theirs")]) == 0
     theirs = read_analysis(tmp_path / "theirs")
-    assert [row.influential for row in cross.rows] == [row.influential for row in theirs.rows]
+    for row, one in zip(cross.rows, theirs.rows, strict=True):  # all that is chosen, and what it is chosen by
+        assert (row.influential, row.influence) == (one.influential, one.influence)
+        assert (row.greedy and row.greedy.tokens) == (one.greedy and one.greedy.tokens)
+    assert [row.greedy and row.greedy.tokens for row in plain.rows] != [
+        row.greedy and row.greedy.tokens for row in cross.rows
+    ]
+    assert [row.losses["attended"] for row in cross.rows] != [row.losses["attended"] for row in plain.rows]
+    assert [row.losses["recent"] for row in cross.rows] == [row.losses["recent"] for row in plain.rows]
+
+
+def test_every_window_has_random_tokens_of_its_own(model, text, tmp_path, monkeypatch):
+    drawn, at_random = [], analysis_module.at_random
+
+    def remembered(num_far, seed, window):
+        drawn.append((seed, window))
+        return at_random(num_far, seed, window)
+
+    monkeypatch.setattr(analysis_module, "at_random", remembered)
+    flags = [*arguments(model, text, tmp_path / "several"), "--num-targets", "2", "--seed", "4"]
+    assert main(["context", "analyze", *flags]) == 0
+    assert drawn == [(4, window) for window in range(5) for _ in range(2)]
 
 
 def test_show(analysis, capsys, tmp_path):
@@ -248,6 +270,7 @@ def test_show(analysis, capsys, tmp_path):
     shown = capsys.readouterr().out
     row = read_analysis(analysis).rows[3]
     assert f"(token {row.influential[0]}): loss {row.influence[row.influential[0]]:+.3f} without it" in shown
+    assert len(shown.splitlines()[0]) > 80  # a text without line feeds is a line, however wide the screen
     page = tmp_path / "page.html"
     start = next(row.example for row in read_analysis(analysis).rows)
     assert main(["context", "show", str(analysis), "--example", str(start), "--html", str(page)]) == 0
@@ -440,6 +463,40 @@ def test_a_model_that_lacks_weights(text, tmp_path, capsys):
     assert "lacks 1 of the model's weights (transformer.h.1.mlp.c_fc.weight, …); give a whole copy of it" in message
 
 
+def test_weights_that_are_no_numbers(text, tmp_path, capsys):
+    broken = save_model(tmp_path / "broken")
+    weights = load_file(broken / "model.safetensors")
+    weights["transformer.ln_f.weight"].fill_(math.nan)
+    save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
+    error = failure(capsys, "analyze", *arguments(broken, text, tmp_path / "out"))
+    assert "the model broken gives logits that are no numbers" in error
+
+
+@pytest.mark.parametrize("kind", ["pickle", "code"])
+def test_a_model_that_would_run_code(kind, text, tmp_path, capsys):
+    """Pickled weights and code of the folder: refused, and not run."""
+    unsafe = save_model(tmp_path / "unsafe")
+    config = json.loads((unsafe / "config.json").read_text())
+    if kind == "pickle":
+        torch.save(load_file(unsafe / "model.safetensors"), unsafe / "pytorch_model.bin")
+        (unsafe / "model.safetensors").unlink()
+    else:
+        (unsafe / "own.py").write_text("raise SystemExit('code of the folder was run')")
+        config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModelForCausalLM": "own.Own"}}
+    (unsafe / "config.json").write_text(json.dumps(config))
+    assert "transformers cannot load" in failure(capsys, "analyze", *arguments(unsafe, text, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sliding_window_that_is_too_narrow(text, tmp_path, capsys):
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+    config = MistralConfig(vocab_size=50, intermediate_size=16, sliding_window=8, **sizes)
+    MistralForCausalLM(config).save_pretrained(tmp_path / "sliding")
+    save_tokenizer(tmp_path / "sliding")
+    error = failure(capsys, "analyze", *arguments(tmp_path / "sliding", text, tmp_path / "out"))
+    assert "the model sliding reads 8 tokens at most, and --long 16 needs 15" in error
+
+
 def test_a_damaged_model(model, text, tmp_path, capsys):
     broken = save_model(tmp_path / "broken")
     weights = broken / "model.safetensors"
@@ -502,6 +559,9 @@ def test_no_analysis(tmp_path, capsys):
     (tmp_path / "rows.jsonl").write_text('{"settings": {}}\n')
     assert "is no analysis of this version" in failure(capsys, "figure", str(tmp_path), "--out", "a.png")
     assert "give analyses to draw, or --masks" in failure(capsys, "figure", "--out", "a.png")
+    (tmp_path / "rows.jsonl").write_text("")
+    assert "is no analysis of this version" in failure(capsys, "figure", str(tmp_path), "--out", "a.png")
+    assert "there is no analysis nowhere; give" in failure(capsys, "figure", "nowhere", "--out", "a.png")
 
 
 # Our own models and corpora: from text to a page, with nothing in place of anything

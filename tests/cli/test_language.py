@@ -116,11 +116,10 @@ def test_a_missing_library_is_said_before_anything_is_fetched(tmp_path, monkeypa
 def test_c4_is_streamed_once(folder, tmp_path, monkeypatch):
     asked = []
 
-    def stream(datasets, split):
+    def stream(source, split):
         asked.append(split)
         return ({"text": f"document {number} of {split}"} for number in range(200))
 
-    monkeypatch.setattr("lengen.language.c4.language_module", lambda name: None)
     monkeypatch.setattr("lengen.language.c4._stream", stream)
     tokenizer = ["--tokenizer", str(folder / "corpus" / "tokenizer.json")]
     assert main(["corpus", "prepare", "c4", "--num-documents", "20", *tokenizer, "--out", str(tmp_path / "c4")]) == 0

@@ -11,6 +11,7 @@ from lengen.bench.influence import masked_loop
 from lengen.context.causal_model import losses_of
 from lengen.context.decoder_model import DecoderModel
 from lengen.context.hf_model import HuggingFaceModel
+from lengen.context.identity import weights_digest
 from lengen.context.influence import leave_one_out
 from lengen.context.selection import most_attended
 from lengen.context.subsets import subset_losses
@@ -291,6 +292,8 @@ def test_attention_equals_eager_over_everything(architecture, num_last, examples
         weights = model(input_ids=examples, position_ids=ids, output_attentions=True).attentions
     theirs = torch.stack([layer[:, :, -num_last:].mean(1) for layer in weights]).mean(0)
     torch.testing.assert_close(ours, theirs, atol=TOLERANCE, rtol=0)
+    elsewhere = adapter.attention(examples, ids.roll(1, dims=1), num_last)  # and it can fail
+    assert (elsewhere - theirs).abs().max() > 100 * TOLERANCE
 
 
 def test_a_window_counts_as_the_paper_does():
@@ -305,3 +308,12 @@ def test_a_window_counts_as_the_paper_does():
         Window(short=64, long=65)
     with pytest.raises(ValueError, match="--short 0 is too small"):
         Window(short=0, long=5)
+
+
+def test_models_are_told_apart_by_all_that_decides_what_they_say():
+    one, other, turned = (tiny_hf("llama") for _ in range(3))
+    with torch.no_grad():
+        other.model.norm.weight[0] += 1e-3
+        turned.model.rotary_emb.inv_freq[0] += 1e-3  # no weight, and no file has it
+    assert weights_digest(one) == weights_digest(tiny_hf("llama"))
+    assert len({weights_digest(model) for model in (one, other, turned)}) == 3

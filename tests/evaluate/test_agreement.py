@@ -22,6 +22,15 @@ def test_values_equal_scipys():
     assert found.num_examples == 300
 
 
+def test_two_groups_have_no_interval():
+    """Through two points there is always a line."""
+    for gains, group_size in (([0.1, 0.5], 1), ([0.1, 0.5, 0.2, 0.3], 2)):
+        found = agreement(gains, [2 * gain for gain in gains], group_size)
+        assert found.slope.value == pytest.approx(2)
+        assert np.isnan([found.slope.low, found.correlation.high, found.recovered.low]).all()
+    assert np.isfinite(agreement([0.1, 0.5, 0.2], [0.2, 0.9, 0.4]).slope.low)
+
+
 def test_intervals_cover_as_often_as_they_say():
     truths = [agreement(*noisy_line(0.8, 60, seed)).slope for seed in range(60)]
     covered = sum(interval.low <= 0.8 <= interval.high for interval in truths)

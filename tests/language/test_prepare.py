@@ -1,7 +1,10 @@
 """From documents to tokens: nothing is lost, nothing leaks, nothing half-written is left."""
 
 import gzip
+import io
 import json
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from lengen.language import prepare as prepare_module
 from lengen.language.c4 import c4_documents
-from lengen.language.documents import Document, html_page, sword_blocks, wikitext
+from lengen.language.documents import Document, csv_column, html_page, latin1_text, sword_blocks, wikitext, zipped
 from lengen.language.files import find_files, read_files
 from lengen.language.packed import PackedCorpus
 from lengen.language.prepare import OWN_SPLITS, Splitter, cleaned, prepare
@@ -103,6 +106,24 @@ def test_bad_tokenizers_are_one_sentence(given, message, tmp_path):
         load_tokenizer(str(tmp_path / given), tmp_path)
 
 
+def test_a_folder_without_a_tokenizer_has_none(tmp_path):
+    """transformers makes up an empty one, to which every text is nothing."""
+    from transformers import AutoTokenizer, GPT2Config
+
+    GPT2Config(n_layer=1).save_pretrained(tmp_path)
+    made_up = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True).backend_tokenizer
+    assert made_up.encode("to be", add_special_tokens=False).ids == []
+    with pytest.raises(ValueError, match=r"holds no tokenizer; add its tokenizer.json"):
+        load_tokenizer(str(tmp_path), tmp_path)
+
+
+def test_special_tokens_in_a_text_are_only_characters_when_it_is_read_again(corpus, tmp_path):
+    text = f"to {END_OF_TEXT} be"
+    plain = load_tokenizer(str(corpus.folder / "tokenizer.json"), tmp_path)
+    assert corpus.stamp.end_of_text not in plain.encode(text).ids
+    assert corpus.stamp.end_of_text in Tokenizer.from_str(plain.to_str()).encode(text).ids  # as the library reads it
+
+
 def test_text_json_and_parquet_are_read_alike(tmp_path):
     import pyarrow
     import pyarrow.parquet
@@ -127,14 +148,20 @@ def test_text_json_and_parquet_are_read_alike(tmp_path):
         ("a.jsonl.gz", gzip.compress(b'{"text": "a"}', mtime=0)[:-9], "truncated or damaged"),
         ("a.jsonl", '{"text": "naïve"}'.encode("latin-1"), "line 1 of .*a.jsonl is not UTF-8"),
         ("a.parquet", b"PAR1", "no whole parquet file"),
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}', "line 2 of .*a.jsonl has half a character"),
     ],
-    ids=["other encoding", "cut line", "other field", "cut archive", "other encoding of a line", "cut table"],
+    ids=["other encoding", "cut line", "other field", "cut archive", "other encoding of a line", "cut table", "half"],
 )
 def test_bad_files_are_one_sentence(name, content, message, tmp_path):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         list(read_files([path]))
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes('\ufeff{"text": "a"}\n{"text": "b"}'.encode())
+    assert [document.text for document in read_files([tmp_path / "a.jsonl"])] == ["a", "b"]
 
 
 def test_a_column_of_numbers_is_no_text(tmp_path):
@@ -246,7 +273,7 @@ def test_a_tokenizer_that_pads_packs_no_padding(corpus, tmp_path):
     padding.enable_padding(pad_id=1, pad_token="!", length=5000)
     padded = prepare("padded", shakespeare_documents, tmp_path / "c", tokenizer=padding, licences={})
     again = prepare("plain", shakespeare_documents, tmp_path / "d", tokenizer=plain, licences={})
-    assert padded.manifest["splits"] == again.manifest["splits"]
+    assert padded.splits == again.splits
 
 
 def test_ids_with_gaps_count_by_the_largest(tmp_path):
@@ -277,6 +304,31 @@ def test_a_truncated_token_file_is_noticed(name, tmp_path):
         packed.split("train")
 
 
+@pytest.mark.parametrize("name", ["train.tokens", "train.starts"])
+def test_a_changed_token_file_is_noticed(name, tmp_path, monkeypatch):
+    packed = prepare("changed", shakespeare_documents, tmp_path / "c", vocab_size=300, licences={})
+    path = packed.folder / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"was changed; prepare the corpus again"):
+        packed.split("train")
+    packed.split("valid")
+    monkeypatch.setattr("lengen.language.packed.MAX_CHECKED_BYTES", 0)
+    packed.split("train")  # what is too large to be read at every start
+
+
+@pytest.mark.parametrize("missing", ["splits", "dtype", "tokenizer_sha256"])
+def test_a_manifest_that_lacks_something_is_damaged(missing, tmp_path):
+    packed = prepare("damaged", shakespeare_documents, tmp_path / "c", vocab_size=300, licences={})
+    file = packed.folder / "corpus.json"
+    manifest = json.loads(file.read_text())
+    del manifest[missing]
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=f"is damaged .'{missing}'.; prepare the corpus again"):
+        PackedCorpus.open(packed.folder)
+
+
 def test_damaged_manifests_are_one_sentence(tmp_path):
     with pytest.raises(ValueError, match="is no prepared corpus"):
         PackedCorpus.open(tmp_path)
@@ -285,12 +337,33 @@ def test_damaged_manifests_are_one_sentence(tmp_path):
         PackedCorpus.open(tmp_path)
 
 
+def c4_file(path: Path, texts: list[str]) -> str:
+    """A file of C4's schema."""
+    records = [{"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": "http://example.com"} for text in texts]
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, records)).encode()))
+    return str(path)
+
+
 def test_c4_is_read_from_files_of_its_schema(tmp_path):
     texts = [f"document {i}" for i in range(10)]
-    records = [{"text": text, "timestamp": "2019-04-25T12:57:54Z", "url": "http://example.com"} for text in texts]
-    path = tmp_path / "c4-train.00000-of-01024.json.gz"
-    path.write_bytes(gzip.compress("\n".join(map(json.dumps, records)).encode()))
-    assert [document.text for document in c4_documents(7, [path])] == texts[:7]
+    path = c4_file(tmp_path / "c4-train.00000-of-01024.json.gz", texts)
+    assert [document.text for document in c4_documents(7, [Path(path)])] == texts[:7]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what `datasets` uses
+def test_c4_is_streamed_by_datasets(tmp_path, monkeypatch):
+    """The code that reads the hub, on local files of both splits."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    train, held_out = ([f"{name} {i}" for i in range(120)] for name in ("training", "validation"))
+    files = {
+        "train": c4_file(tmp_path / "c4-train.00000-of-01024.json.gz", train),
+        "validation": c4_file(tmp_path / "c4-validation.00000-of-00008.json.gz", held_out),
+    }
+    documents = list(c4_documents(7, source={"path": "json", "data_files": files}))
+    assert documents[:7] == [Document(text, "train") for text in train[:7]]
+    assert documents[7:] == [Document(text, ("valid", "test")[i % 2]) for i, text in enumerate(held_out[:100])]
+    with pytest.raises(ValueError, match=r"cannot stream json .*; check the network, or give local files"):
+        list(c4_documents(7, source={"path": "json", "data_files": {"train": str(tmp_path / "none.json.gz")}}))
 
 
 @pytest.mark.parametrize(
@@ -314,6 +387,18 @@ def test_wikitext_articles_begin_with_their_titles():
     assert [document.text.split()[1] for document in documents] == ["One", "Two"]
     assert {document.split for document in documents} == {"test"}
     assert "= = Part = =" in documents[0].text
+
+
+def test_books_in_latin_1_and_tables_of_reviews_are_read():
+    assert [document.text for document in latin1_text("a.txt", "naïve".encode("latin-1"))] == ["naïve"]
+    table = b'id,review\n1,"Good, &amp; short<br />The end"\n2,\n3,"Two\nlines"\n'
+    texts = ["Good, & short\nThe end", "", "Two\nlines"]
+    read = csv_column("review")
+    assert [document.text for document in read("a.csv", table)] == texts
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("b.csv", table)
+    assert [document.text for document in zipped(read)("b.zip", packed.getvalue())] == texts
 
 
 def test_pages_lose_what_is_no_prose():

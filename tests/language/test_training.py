@@ -227,6 +227,9 @@ def test_presets_survive_json_and_are_recognised(name, scale, corpus):
     assert config_from_dict(json.loads(json.dumps(config_to_dict(config)))) == config
     assert preset_of(replace(config, seed=3)) == (name, scale)
     assert preset_of(replace(config, learning_rate=0.5)) == ("custom", "")
+    longer = {"steps": 3 * config.steps, "first_steps": 3 * config.first_steps, "batch_size": 2 * config.batch_size}
+    assert preset_of(replace(config, **longer)) == (name, scale)
+    assert preset_of(replace(config, **longer | {"first_steps": config.steps})) == ("custom", "")  # less PoSE
     assert len({language_preset(other, scale, corpus.stamp).arm for other in LANGUAGE_PRESETS}) == len(LANGUAGE_PRESETS)
 
 

@@ -97,7 +97,7 @@ def _configure_analyze(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text", type=Path, required=True, metavar="PATH", help="a UTF-8 file, or a prepared corpus folder"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where rows and summary go")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the rows go")
     parser.add_argument(
         "--select-with", type=Path, metavar="PATH", help="another model chooses the tokens (Fig. 6b, c)"
     )

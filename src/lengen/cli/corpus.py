@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lengen.cli.listing import add_json_flag, print_records, to_json
+from lengen.cli.listing import add_json_flag, print_records
 from lengen.cli.subcommands import add_subcommand
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
 def _prepare(args: argparse.Namespace) -> int:
     from lengen.language.extra import language_module
     from lengen.language.fetch import cache_folder
+    from lengen.language.packed import MANIFEST
     from lengen.language.prepare import OWN_SPLITS, check_out, prepare
     from lengen.language.tokenizer import check_vocab_size, load_tokenizer
 
@@ -95,13 +96,11 @@ def _prepare(args: argparse.Namespace) -> int:
         say=say,
     )
     if args.json:
-        print(to_json(corpus.manifest))
+        print((args.out / MANIFEST).read_text(encoding="utf-8"), end="")
         return 0
     print(f"{args.out}: vocabulary {corpus.stamp.vocab_size}, digest {corpus.stamp.digest}")
-    for split, stamp in corpus.manifest["splits"].items():
-        print(
-            f"{split:<6} {stamp['documents']:>8,} documents {stamp['words']:>12,} words {stamp['tokens']:>12,} tokens"
-        )
+    for split, stamp in corpus.splits.items():
+        print(f"{split:<6} {stamp.documents:>8,} documents {stamp.words:>12,} words {stamp.tokens:>12,} tokens")
     return 0
 
 

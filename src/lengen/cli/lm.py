@@ -54,7 +54,7 @@ def _configure_train(parser: argparse.ArgumentParser) -> None:
     add_training_flags(parser)
     for section, example in (("model", "width 128"), ("assigner", "num_chunks 3"), ("encoder", "base 1e6")):
         parser.add_argument(f"--{section}.SETTING", dest="_", metavar="V", help=f"e.g. --{section}.{example}")
-    add_run_flags(parser, LanguageConfig)
+    add_run_flags(parser, LanguageConfig, needs_preset=True)
     add_json_flag(parser)
 
 
@@ -172,9 +172,15 @@ def _evaluate(args: argparse.Namespace) -> int:
     if args.out.is_dir():
         raise ValueError(f"--out {args.out} is a folder; give a file in it, e.g. {args.out / 'rows.jsonl'}")
     prepare_torch(args.threads)
-    for folder in map(RunFolder, args.runs):
-        config = config_from_dict(folder.read_run()["config"])
-        encoder = replace_fields("encoder", config.scheme.encoder, args.overrides.get("encoder", {}))
+    encoders = {  # of all runs, before any is measured: one that is none is told at once
+        folder: replace_fields(
+            "encoder",
+            config_from_dict(folder.read_run()["config"]).scheme.encoder,
+            args.overrides.get("encoder", {}),
+        )
+        for folder in map(RunFolder, args.runs)
+    }
+    for folder, encoder in encoders.items():
         rows = evaluate_run(
             folder,
             request,

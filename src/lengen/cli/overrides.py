@@ -104,9 +104,12 @@ def parse_lengths(text: str, flag: str = "--lengths") -> tuple[int, ...]:
     return tuple(dict.fromkeys(lengths))
 
 
-def add_run_flags(parser: argparse.ArgumentParser, config_class: type[Any] = RunConfig) -> None:
+def add_run_flags(
+    parser: argparse.ArgumentParser, config_class: type[Any] = RunConfig, *, needs_preset: bool = False
+) -> None:
     """One flag for each flat field of a run; only those given are set, so that a preset's values stay."""
-    group = parser.add_argument_group("run settings (defaults are those of a run without --preset)")
+    defaults = "the preset's" if needs_preset else "those of a run without --preset"
+    group = parser.add_argument_group(f"run settings (defaults are {defaults})")
     hints = typing.get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
         hint = hints[field.name]
@@ -117,9 +120,8 @@ def add_run_flags(parser: argparse.ArgumentParser, config_class: type[Any] = Run
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
             continue
         default = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-        group.add_argument(
-            flag, dest=f"run.{field.name}", default=argparse.SUPPRESS, metavar=_metavar(hint), help=f"default {default}"
-        )
+        told = None if needs_preset else f"default {default}"
+        group.add_argument(flag, dest=f"run.{field.name}", default=argparse.SUPPRESS, metavar=_metavar(hint), help=told)
 
 
 def run_flags(args: argparse.Namespace, config_class: type[Any] = RunConfig) -> dict[str, Any]:

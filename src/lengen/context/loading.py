@@ -1,6 +1,5 @@
 """A model and its tokenizer from disk: a Hugging Face folder, a GGUF file, or a run of `lengen lm train`."""
 
-import importlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import torch
 
 from lengen.context.causal_model import CausalModel
 from lengen.language.pretrained import load_pretrained, load_pretrained_tokenizer
+from lengen.language.trained import load_language_model, run_tokenizer
 from lengen.results import RunFolder
 
 
@@ -20,7 +20,7 @@ def load_model(path: Path) -> LoadedModel:
     """The model in fp32 with its tokenizer; weights from safetensors or GGUF alone, and no code from the folder."""
     if (path / "run.json").is_file():
         return _load_own(path)
-    tokenizer = load_tokenizer(path)
+    tokenizer = tokenizer_of(path)
     from lengen.context.hf_model import HuggingFaceModel
 
     # Never unpickle: weights of a folder are safetensors.
@@ -36,11 +36,10 @@ def load_model(path: Path) -> LoadedModel:
     return _checked(LoadedModel(HuggingFaceModel(loaded, name_of(path)), tokenizer))
 
 
-def load_tokenizer(path: Path) -> Any:
+def tokenizer_of(path: Path) -> Any:
     """The tokenizer alone, to show text without loading weights."""
     if (path / "run.json").is_file():
-        trained = importlib.import_module("lengen.language.trained")  # it needs extras that other models do not
-        return trained.run_tokenizer(RunFolder(path))
+        return run_tokenizer(RunFolder(path))
     if not (path / "config.json").is_file() and path.suffix != ".gguf":
         raise ValueError(
             f"{path} is no model: give a Hugging Face folder (config.json), a .gguf file, or a run of `lengen lm train`"
@@ -57,8 +56,7 @@ def name_of(path: Path) -> str:
 def _load_own(path: Path) -> LoadedModel:
     from lengen.context.decoder_model import DecoderModel
 
-    language = importlib.import_module("lengen.language")  # it needs extras that other models do not
-    decoder, tokenizer, _ = language.load_language_model(path)
+    decoder, tokenizer, _ = load_language_model(path)
     return _checked(LoadedModel(DecoderModel(decoder, name_of(path)), tokenizer))
 
 

@@ -44,8 +44,12 @@ class _Probe:
         self.ids = model.position_ids(window.num_inputs)[None]
 
     def check(self) -> None:
-        prefix = self._check_cache()
         everything = self.model.last_logits(self.tokens, self.ids)
+        if not everything.isfinite().all():
+            raise ValueError(
+                f"the model {self.model.name} gives logits that are no numbers; are its weights whole? Try another copy"
+            )
+        prefix = self._check_cache()
         self._check_ids(everything)
         for num_read, kept in self._cases():
             self._check_masking(prefix, everything, num_read, kept)

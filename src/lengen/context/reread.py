@@ -4,15 +4,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lengen.context.identity import tokens_digest
-from lengen.context.loading import load_tokenizer
+from lengen.context.loading import tokenizer_of
 from lengen.context.sources import Sources
-from lengen.context.text import Text, read_text
+from lengen.context.text import Text, encodings_of, read_text
 from lengen.results.context import Analysis
 
 
 class Reread(NamedTuple):
     text: Text
-    encodings: list[Any]  # of the `tokenizers` library, one a document: ids, and which characters each stands for
+    encodings: list[Any]  # one a document
 
 
 def read_again(analysis: Analysis, folder: Path, model: Path | None, text: Path | None) -> Reread:
@@ -23,7 +23,7 @@ def read_again(analysis: Analysis, folder: Path, model: Path | None, text: Path 
     source = read_text(text)
     if source.sha256 != analysis.settings.text_sha256:
         raise ValueError(f"{text} is not the text that was analysed (its checksum differs); give the right --text")
-    encodings = load_tokenizer(model).encode_batch(list(source.documents), add_special_tokens=False)
+    encodings = encodings_of(tokenizer_of(model), source)
     found = tokens_digest([encoding.ids for encoding in encodings])
     if analysis.digests.get("tokens", found) != found:
         raise ValueError(f"{source.name} has other tokens than when it was analysed; give the --model of the analysis")

@@ -57,16 +57,20 @@ def print_pieces(settings: ContextSettings, row: ContextRow, pieces: list[Piece]
     for piece in pieces:
         line.append(piece.text, "bold reverse" if piece.rank is not None else styles[piece.part])
     console = Console(highlight=False)
-    console.print(line)
+    console.print(line, soft_wrap=True)  # a terminal wraps, and a file keeps the lines of the text
     console.print()
     for rank, token in enumerate(row.influential, start=1):
         text = pieces[token].text
-        console.print(f"{rank}. {text!r} (token {token}): loss {row.influence[token]:+.3f} without it", markup=False)
-    console.print(_losses_line(settings, row), markup=False)
+        console.print(
+            f"{rank}. {text!r} (token {token}): loss {row.influence[token]:+.3f} without it",
+            markup=False,
+            soft_wrap=True,
+        )
+    console.print(_losses_line(settings, row), markup=False, soft_wrap=True)
 
 
 def page_of(settings: ContextSettings, row: ContextRow, pieces: list[Piece]) -> str:
-    """A page that needs nothing else; the shade of a far token is its influence, red where the model misses it."""
+    """A page that needs nothing else; the shade of a far token is its influence, orange where the model misses it."""
     largest = max((abs(piece.influence) for piece in pieces), default=0.0) or 1.0
     spans = []
     for piece in pieces:

@@ -1,7 +1,6 @@
 """From a text to examples: the tokens of each document cut into windows, some of which are drawn."""
 
 import hashlib
-import importlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from lengen.context.window import Window
+from lengen.language.packed import PackedCorpus
 from lengen.seeding import rng_for
 
 
@@ -33,8 +33,7 @@ class Examples(NamedTuple):
 def read_text(path: Path) -> Text:
     """A UTF-8 file as one document, or the test documents of a folder made by `lengen corpus prepare`."""
     if path.is_dir():
-        packed = importlib.import_module("lengen.language.packed")  # it needs extras that a plain file does not
-        corpus = packed.PackedCorpus.open(path)
+        corpus = PackedCorpus.open(path)
         test, tokenizer = corpus.split("test"), corpus.tokenizer()
         return Text(corpus.stamp.name, tuple(tokenizer.decode(test.document(i)) for i in range(test.stamp.documents)))
     try:
@@ -50,9 +49,14 @@ def read_text(path: Path) -> Text:
     return Text(path.name, (content,))
 
 
+def encodings_of(tokenizer: Any, text: Text) -> list[Any]:
+    """Of the `tokenizers` library, one a document: ids, with none added at its ends, and the characters of each."""
+    return list(tokenizer.encode_batch(list(text.documents), add_special_tokens=False))
+
+
 def encode(tokenizer: Any, text: Text) -> list[list[int]]:
-    """The tokens of each document, with none added at its ends."""
-    return [encoding.ids for encoding in tokenizer.encode_batch(list(text.documents), add_special_tokens=False)]
+    """The tokens of each document."""
+    return [encoding.ids for encoding in encodings_of(tokenizer, text)]
 
 
 def draw_examples(documents: list[list[int]], text_name: str, window: Window, num_examples: int, seed: int) -> Examples:

@@ -13,6 +13,7 @@ from lengen.evaluate.intervals import CONFIDENCE, Interval
 from lengen.seeding import rng_for
 
 NUM_RESAMPLES = 2000
+MIN_GROUPS = 3  # a resample of two is both or one of them twice: that is no interval
 Floats = NDArray[np.float64]
 
 
@@ -33,7 +34,7 @@ def agreement(full: Sequence[float], sparse: Sequence[float], group_size: int = 
             f"{len(sparse)}"
         )
     x, y = np.asarray(full, dtype=np.float64), np.asarray(sparse, dtype=np.float64)
-    resampled = resample(len(x), group_size)
+    resampled = _for_bounds(len(x), group_size)
     return Agreement(
         len(x),
         *(_interval(statistic, x, y, resampled) for statistic in (_correlations, _slopes, _shares, _offsets)),
@@ -43,7 +44,7 @@ def agreement(full: Sequence[float], sparse: Sequence[float], group_size: int = 
 def part(gains: Sequence[float], is_in: Sequence[bool], group_size: int = 1) -> tuple[Interval, Interval]:
     """Of the examples that are in: their mean gain, and their share of the gain of all."""
     x, y = np.asarray(gains, dtype=np.float64), np.asarray(is_in, dtype=np.float64)
-    resampled = resample(len(x), group_size)
+    resampled = _for_bounds(len(x), group_size)
     mean, share = (_interval(statistic, x, y, resampled) for statistic in (_means_within, _shares_within))
     return mean, share
 
@@ -54,6 +55,11 @@ def resample(num_examples: int, group_size: int = 1) -> NDArray[np.int64]:
     assert num_groups * group_size == num_examples, "a group is not whole"
     groups = rng_for(0, "context/bootstrap").integers(0, num_groups, (NUM_RESAMPLES, num_groups))
     return (groups[:, :, None] * group_size + np.arange(group_size)).reshape(NUM_RESAMPLES, num_examples)
+
+
+def _for_bounds(num_examples: int, group_size: int) -> NDArray[np.int64]:
+    resampled = resample(num_examples, group_size)
+    return resampled if num_examples >= MIN_GROUPS * group_size else resampled[:0]
 
 
 def _interval(

@@ -17,7 +17,7 @@ from lengen.results.perplexity import Measure, PerplexityRow
 SHORT, LONG = 64, 128
 CLOSE = 1.05  # "within a few percent": the paper's own ratio at 128 is 14.74 / 14.49 = 1.017
 
-Text = tuple[str, ...]  # names of corpora; judged is held-out text of the corpus that was trained on
+Text = tuple[str, ...]  # names of corpora; judged is held-out text of the one that was trained on
 PROSE: Text = ("english", "c4")
 MANUALS: Text = ("documentation",)
 
@@ -26,17 +26,17 @@ Runs = dict[tuple[int, str], PerplexityRow]  # by training seed and text
 
 
 def rows_of(rows: PerplexityRows, label: str, length: int, measure: Measure, text: Text) -> dict[int, Runs]:
-    """By number of training steps."""
+    """By number of tokens read in training."""
     found: dict[int, Runs] = {}
     for row in rows:
         is_asked = (row.label, row.length, row.measure, row.split) == (label, length, measure, "test")
-        if is_asked and row.corpus in text:
-            found.setdefault(row.step, {})[row.train_seed, row.targets] = row
+        if is_asked and row.corpus == row.trained_on and row.corpus in text:
+            found.setdefault(row.num_tokens, {})[row.train_seed, row.targets] = row
     return found
 
 
 def equally_trained(left: dict[int, Runs], right: dict[int, Runs]) -> tuple[int, int]:
-    """The most steps that both sides have; each its own most where they share none, as the two models of Table 5."""
+    """The most tokens that both sides read; each its own most where they share none, as the two models of Table 5."""
     shared = left.keys() & right.keys()
     return max(shared or left), max(shared or right)
 
@@ -56,7 +56,7 @@ def ratio(left: Runs, right: Runs) -> Interval | None:
     # A document is one document however many runs have read it.
     means = [fmean(of_runs) for text in by_text.values() for of_runs in zip(*text, strict=True)]
     value, low, high = over_documents(means, [count for text in by_text for count in counts[text]])
-    return Interval(*(math.exp(bound) if bound < math.inf else math.inf for bound in (value, low, high)))
+    return Interval(*map(math.exp, (value, low, high)))
 
 
 def ratio_below(
@@ -72,14 +72,15 @@ def ratio_below(
         lefts, rights = (rows_of(rows, *side, measure, text) for side in (left, right))
         if not lefts or not rights:
             return NO_DATA
-        steps = equally_trained(lefts, rights)
-        one, other = lefts[steps[0]], rights[steps[1]]
+        tokens = equally_trained(lefts, rights)
+        one, other = lefts[tokens[0]], rights[tokens[1]]
         interval = ratio(one, other)
         if interval is None:
             return NO_DATA
         verdict: Verdict = "reproduced" if interval.high < bound else "partly" if interval.value < bound else "not"
         num_seeds = len({seed for seed, _ in one.keys() & other.keys()})
-        note = f"ratio of perplexities; {' and '.join(f'{step:,}' for step in dict.fromkeys(steps))} steps"
+        told = " and ".join(dict.fromkeys(f"{number / 1e6:,.1f}" for number in tokens))
+        note = f"ratio of perplexities; {told} million tokens"
         return Judgement(verdict, interval, num_seeds, f"documents, {num_seeds_in_words(num_seeds)}", note)
 
     return judge

@@ -8,6 +8,7 @@ baseline* of Sec. 5.3. The paper's own average, over all positions of a window, 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -26,6 +27,7 @@ from lengen.positions.scheme import EncoderSettings, Rope
 from lengen.results import RunFolder
 from lengen.results.perplexity import Measure, PerplexityRow
 
+SAME_SHARE = 0.01  # of the steps: they are whole numbers
 Tracked = Callable[[tuple[int, ...]], Iterable[int]]  # the same lengths, as they are taken: a command may show them
 
 
@@ -107,9 +109,11 @@ def evaluate_run(
             arm=config.arm,
             train_seed=config.seed,
             step=progress.step,
+            num_tokens=progress.step * config.batch_size * config.context,
             wall_seconds=round(progress.wall_seconds, 1),
             version=record["versions"]["lengen"],
             commit=record["commit"],
+            trained_on=config.corpus.name,
             corpus=corpus.stamp.name,
             split=request.split,
             measure=name,
@@ -124,17 +128,32 @@ def evaluate_run(
 
 
 def preset_of(config: LanguageConfig) -> tuple[str, str]:
-    """The preset and scale that a config is, or ("custom", "")."""
-    for scale in SCALES:
-        for name, preset in LANGUAGE_PRESETS.items():
-            if preset.at(scale, config.corpus).arm == config.arm:  # type: ignore[arg-type]
-                return name, scale
+    """The preset and scale that a config is, or ("custom", ""). How long it is trained is told by its tokens.
+
+    Longer or shorter, with other batches, it is still the same arm if its last phase is as large a part of it.
+    """
+    share = config.first_steps / config.steps
+    for scale, (name, preset) in product(SCALES, LANGUAGE_PRESETS.items()):
+        usual = preset.at(scale, config.corpus)
+        as_long = {field: getattr(config, field) for field in ("steps", "first_steps", "batch_size", "warmup_steps")}
+        is_same_share = abs(usual.first_steps / usual.steps - share) < SAME_SHARE
+        if is_same_share and replace(usual, **as_long).arm == config.arm:
+            return name, scale
     return "custom", ""
 
 
 def check_interpolation(config: LanguageConfig, encoder: EncoderSettings) -> None:
     """A row is labelled by its interpolation, so it has to be one."""
-    if not isinstance(encoder, Rope) or encoder.interpolation == "none":
+    if not isinstance(encoder, Rope):
+        return
+    if encoder.interpolation == "none":
+        trained = config.scheme.encoder
+        for name in ("factor", "trained_max_id"):
+            if getattr(encoder, name) != getattr(trained, name):
+                raise ValueError(
+                    f"--encoder.{name} {getattr(encoder, name):g} changes nothing without an interpolation; "
+                    "add --encoder.interpolation yarn, ntk or linear"
+                )
         return
     if encoder.factor == 1:
         raise ValueError(
@@ -151,7 +170,7 @@ def check_interpolation(config: LanguageConfig, encoder: EncoderSettings) -> Non
 
 def check_tokenizer(folder: RunFolder, corpus: PackedCorpus) -> None:
     path = tokenizer_file(folder)
-    if hashlib.sha256(path.read_bytes()).hexdigest() != corpus.manifest["tokenizer_sha256"]:
+    if hashlib.sha256(path.read_bytes()).hexdigest() != corpus.tokenizer_sha256:
         raise ValueError(
             f"{corpus.folder} has another tokenizer than {folder.path}; prepare it with --tokenizer {path}"
         )

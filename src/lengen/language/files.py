@@ -3,6 +3,7 @@
 import glob
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from lengen.language.documents import Document
 from lengen.language.extra import language_module
 
+SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape one without its other half; no UTF-8 can hold it
 SUFFIXES = (".txt", ".md", ".jsonl", ".json", ".parquet")
 
 
@@ -73,7 +75,7 @@ def _json_lines(path: Path, text_field: str) -> Iterator[Document]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line.decode("utf-8"))
+            record = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"line {number} of {path} is not UTF-8; convert it, e.g. `iconv -f latin1 -t utf-8`"
@@ -82,7 +84,10 @@ def _json_lines(path: Path, text_field: str) -> Iterator[Document]:
             raise ValueError(f"line {number} of {path} is no JSON ({error.msg}); repair it") from error
         if not isinstance(record, dict) or not isinstance(record.get(text_field), str):
             raise ValueError(f"line {number} of {path} has no text in {text_field!r}; name the field with --text-field")
-        yield Document(record[text_field])
+        text = record[text_field]
+        if SURROGATE.search(text):
+            raise ValueError(f"line {number} of {path} has half a character (a lone surrogate); repair it")
+        yield Document(text)
 
 
 def _parquet(path: Path, text_field: str) -> Iterator[Document]:

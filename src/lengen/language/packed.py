@@ -23,6 +23,7 @@ FORMAT = "lengen-corpus-1"
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 MANIFEST = "corpus.json"
 TOKENIZER_FILE = "tokenizer.json"
+MAX_CHECKED_BYTES = 1 << 30  # a larger split takes long to read at every start: its size alone is checked
 FILES = {MANIFEST, TOKENIZER_FILE, *(f"{split}.{kind}" for split in SPLITS for kind in ("tokens", "starts"))}
 
 
@@ -53,6 +54,8 @@ class TokenFile:
         for path, size in ((tokens_file, expected), (starts_file, 8 * (stamp.documents + 1))):
             if not path.is_file() or path.stat().st_size != size:
                 raise ValueError(f"{path} is missing or truncated; prepare the corpus again")
+        if expected <= MAX_CHECKED_BYTES and _sha256(tokens_file, starts_file) != stamp.sha256:
+            raise ValueError(f"{tokens_file} or {starts_file.name} was changed; prepare the corpus again")
         self.stamp = stamp
         self.tokens: Integer[np.ndarray, " N"] = (
             np.memmap(tokens_file, dtype=dtype, mode="r") if expected else np.zeros(0, dtype=dtype)
@@ -68,7 +71,10 @@ class TokenFile:
 class PackedCorpus:
     folder: Path
     stamp: CorpusStamp
-    manifest: dict[str, Any]
+    splits: dict[Split, SplitStamp]
+    dtype: str
+    tokenizer_sha256: str
+    licences: dict[str, str]  # by part
 
     @classmethod
     def open(cls, folder: Path) -> "PackedCorpus":
@@ -79,19 +85,37 @@ class PackedCorpus:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             if manifest["format"] != FORMAT:
                 raise ValueError(f"{path} was written by another version; prepare the corpus again")
-            return cls(folder, CorpusStamp(**manifest["corpus"]), manifest)
+            splits = {split: SplitStamp(**manifest["splits"][split]) for split in SPLITS}
+            return cls(
+                folder,
+                CorpusStamp(**manifest["corpus"]),
+                splits,
+                manifest["dtype"],
+                manifest["tokenizer_sha256"],
+                manifest["licences"],
+            )
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is damaged ({error}); prepare the corpus again") from error
 
     def split(self, split: Split) -> TokenFile:
-        return TokenFile(self.folder, split, self.manifest["dtype"], SplitStamp(**self.manifest["splits"][split]))
+        return TokenFile(self.folder, split, self.dtype, self.splits[split])
 
     def tokenizer(self) -> Any:
         path = self.folder / TOKENIZER_FILE
         content = path.read_bytes() if path.is_file() else b""
-        if hashlib.sha256(content).hexdigest() != self.manifest["tokenizer_sha256"]:
+        if hashlib.sha256(content).hexdigest() != self.tokenizer_sha256:
             raise ValueError(f"{path} is missing or was changed; prepare the corpus again")
         return language_module("tokenizers").Tokenizer.from_str(content.decode("utf-8"))
+
+
+def _sha256(*files: Path) -> str:
+    """Of one file after the other."""
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    return digest.hexdigest()
 
 
 def manifest_of(

@@ -15,6 +15,7 @@ import numpy as np
 
 from lengen.language.documents import Document, Split
 from lengen.language.packed import FILES, MANIFEST, SPLITS, TOKENIZER_FILE, PackedCorpus, SplitStamp, manifest_of
+from lengen.language.pretrained import for_whole_texts
 from lengen.language.tokenizer import end_of_text_id, train_bpe
 
 HELD_OUT = {"valid": 0.01, "test": 0.02}  # shares of the documents of a corpus without splits of its own
@@ -95,9 +96,7 @@ def prepare(
     if tokenizer is None:
         say(f"training a BPE of {vocab_size} tokens")
         tokenizer = train_bpe((d.text for d in cleaned(documents()) if split_of(d) == "train"), vocab_size)
-    tokenizer.encode_special_tokens = True  # "</s>" in a text is five characters, not the end of it
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    tokenizer = for_whole_texts(tokenizer)
     size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1  # ids may have gaps
     dtype = "uint16" if size <= 1 << 16 else "uint32"
     try:

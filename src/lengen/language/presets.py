@@ -27,8 +27,8 @@ PAPER: dict[str, Any] = {
     "eval_every": 1_000,
     "checkpoint_every": 1_000,
 }
-# Two hours of one thread, and 29.5 million tokens. Small batches: in a race of 32, 16 and 8 windows, each with the same
-# number of tokens, 16 were ahead of 32, and 8 of 16 by less than they cost (docs/exploration.md).
+# 29.5 million tokens: one to three hours of one thread, by vocabulary and machine. Small batches: in a race of 32, 16
+# and 8 windows, after as many tokens 16 were ahead of 32, and 8 of 16 by less than they cost (docs/exploration.md).
 CPU: dict[str, Any] = {
     "model": ModelConfig(num_layers=4, num_heads=4, width=128),
     "batch_size": 16,

@@ -44,12 +44,20 @@ def load_pretrained(kind: Literal["AutoTokenizer", "AutoModelForCausalLM"], path
 
 
 def load_pretrained_tokenizer(path: Path) -> Any:
-    """A `tokenizers.Tokenizer` that neither cuts nor pads."""
+    """The `tokenizers.Tokenizer` of a folder or a GGUF file."""
     tokenizer = getattr(load_pretrained("AutoTokenizer", path), "backend_tokenizer", None)
     if tokenizer is None:
         raise ValueError(f"the tokenizer of {path} has no fast version; add its tokenizer.json to the folder")
+    if not tokenizer.encode("a text", add_special_tokens=False).ids:  # transformers makes up an empty one
+        raise ValueError(f"{path} holds no tokenizer; add its tokenizer.json")
+    return for_whole_texts(tokenizer)
+
+
+def for_whole_texts(tokenizer: Any) -> Any:
+    """The same tokenizer, which neither cuts nor pads; "</s>" in a text is four characters to it, not the end."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
     return tokenizer
 
 

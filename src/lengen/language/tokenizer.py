@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from lengen.language.archives import members
 from lengen.language.extra import language_module
 from lengen.language.fetch import Package, fetch
-from lengen.language.pretrained import load_pretrained_tokenizer
+from lengen.language.pretrained import for_whole_texts, load_pretrained_tokenizer
 from lengen.results.store import write_atomically
 
 END_OF_TEXT = "<|endoftext|>"
@@ -72,9 +72,10 @@ def load_tokenizer(given: str, cache: Path, say: Callable[[str], None] = lambda 
         raise ValueError(f"--tokenizer {given} does not exist; give a file, a folder, or one of {known}")
     if path.is_file() and path.suffix == ".json":
         try:
-            return language_module("tokenizers").Tokenizer.from_file(str(path))
+            tokenizer = language_module("tokenizers").Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
             raise ValueError(f"{path} is no tokenizer.json ({error}); give another --tokenizer") from error
+        return for_whole_texts(tokenizer)
     return load_pretrained_tokenizer(path)
 
 

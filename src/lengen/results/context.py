@@ -145,9 +145,10 @@ def append_rows(path: Path, rows: Iterable[ContextRow]) -> None:
 def read_analysis(path: Path) -> Analysis:
     file = rows_file_of(path)
     if not file.is_file():
-        raise ValueError(f"{path} holds no analysis (no {file.name}); give the --out of a `lengen context analyze`")
+        missing = f"{path} holds no analysis (no {file.name})" if path.is_dir() else f"there is no analysis {path}"
+        raise ValueError(f"{missing}; give the --out of a `lengen context analyze`")
     try:
-        header, *records = read_jsonl(file)
+        header, *records = list(read_jsonl(file)) or [{}]
         names = {field.name for field in fields(ContextSettings)}
         given = {"num_targets": 1} | header["settings"]  # older files have no other
         if set(given) != names:

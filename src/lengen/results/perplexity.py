@@ -22,10 +22,12 @@ class PerplexityRow:
     arm: str
     train_seed: int
     step: int
+    num_tokens: int  # read in training, those that were read again included
     wall_seconds: float
     version: str
     commit: str | None
-    corpus: str
+    trained_on: str  # the name of a corpus
+    corpus: str  # that of the one that is measured on
     split: str
     measure: Measure
     length: int

@@ -71,14 +71,16 @@ class RunFolder:
 
     def read_run(self) -> dict[str, Any]:
         if not self.run_file.is_file():
-            raise ValueError(f"{self.path} is no run: it has no run.json; give the --out folder of a `lengen train`")
+            raise ValueError(
+                f"{self.path} is no run: it has no run.json; give the --out of a `lengen train` or `lengen lm train`"
+            )
         try:
             record = json.loads(self.run_file.read_text(encoding="utf-8"))
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{self.run_file} is damaged ({error}); restore it or train again") from error
         if not isinstance(record, dict) or not {"config", "run"} <= set(record):
             raise ValueError(
-                f"{self.run_file} is not a run record of lengen; give the --out folder of a `lengen train`"
+                f"{self.run_file} is no run record; give the --out of a `lengen train` or `lengen lm train`"
             )
         return record
 
@@ -109,7 +111,10 @@ def refuse_to_replace(path: Path, flag: str = "--out") -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Whole or not at all: written beside the target, flushed to disk, then renamed over it."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:  # of the file that was asked for, not of the one beside it
+        raise OSError(error.errno, error.strerror, str(path)) from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
