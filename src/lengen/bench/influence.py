@@ -2,9 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +18,11 @@ from lengen.context.decoder_model import DecoderModel
 from lengen.context.hf_model import HuggingFaceModel
 from lengen.context.influence import leave_one_out
 from lengen.context.window import Window
-from lengen.language.config import FULL_ROPE
-from lengen.language.presets import CPU
 from lengen.model.config import ModelConfig
 from lengen.model.decoder import Decoder
 from lengen.model.hf import to_hf
 from lengen.positions.assign import Contiguous
-from lengen.positions.scheme import Scheme
+from lengen.positions.scheme import Rope, Scheme
 from lengen.seeding import rng_for
 from lengen.stopped import Failed
 
@@ -35,9 +31,7 @@ WINDOW = Window(short=64, long=128)
 SEVERAL = Window(short=64, long=128, num_targets=4)  # examples that share their far tokens; the loop reads each anew
 NUM_TEXTS, NUM_REPEATS = EXAMPLES_AT_ONCE, 3
 NUM_LARGE_TEXTS, NUM_LARGE_REPEATS = 1, 2  # a loop over one example takes half a minute
-VOCABULARY = 8192
-MODELS = (CPU["model"], replace(CPU["model"], width=2 * CPU["model"].width))  # at cpu scale, and twice as wide
-THEIRS = "transformers, one pass a token"
+OURS, THEIRS = "our decoder (d=256, 4 layers, vocabulary 8192)", "transformers, one pass a token"
 TARGET = 4.0
 TOLERANCE = 1e-4
 
@@ -78,17 +72,17 @@ def examples_of(texts: Int[Tensor, "W L"], window: Window) -> list[Int[Tensor, "
 
 
 def measure() -> Iterator[BenchRow]:
-    tokens = torch.from_numpy(rng_for(0, "bench/influence").integers(0, VOCABULARY, (NUM_TEXTS, SEVERAL.num_tokens)))
-    for model_config, window in product(MODELS, (WINDOW, SEVERAL)):
-        decoder, texts = language_decoder(model_config), tokens[:, : window.num_tokens]
-        size = f"d={model_config.width}, {model_config.num_layers} layers, vocabulary {VOCABULARY}"
-        setting = f"our decoder ({size}), {_words(window)}"
+    decoder = language_decoder()
+    tokens = torch.from_numpy(rng_for(0, "bench/influence").integers(0, 8192, (NUM_TEXTS, SEVERAL.num_tokens)))
+    ours, twin = DecoderModel(decoder, "ours"), to_hf(decoder)
+    for window in (WINDOW, SEVERAL):
+        texts = tokens[:, : window.num_tokens]
         peers = {
             "one pass a token": partial(omitting_loop, decoder, texts, window),
-            THEIRS: partial(masked_loop, to_hf(decoder), texts, window, first_position_id=1),
+            THEIRS: partial(masked_loop, twin, texts, window, first_position_id=1),
         }
         for peer, loop in peers.items():
-            yield from _rows(DecoderModel(decoder, "ours"), texts, window, loop, setting, peer, NUM_REPEATS)
+            yield from _rows(ours, texts, window, loop, f"{OURS}, {_words(window)}", peer, NUM_REPEATS)
     if path := os.environ.get(MODEL_VARIABLE):
         from lengen.context.loading import load_model
 
@@ -105,8 +99,10 @@ def _words(window: Window) -> str:
     return f"{window.short} → {window.long}{targets}"
 
 
-def language_decoder(model_config: ModelConfig) -> Decoder:
-    return Decoder(model_config, Scheme(Contiguous(max_position_id=128), FULL_ROPE), VOCABULARY).initialize(0)
+def language_decoder() -> Decoder:
+    """Twice as wide as the language models of cpu scale."""
+    scheme = Scheme(Contiguous(max_position_id=128), Rope())
+    return Decoder(ModelConfig(num_layers=4, num_heads=4, width=256), scheme, 8192).initialize(0)
 
 
 def _rows(
