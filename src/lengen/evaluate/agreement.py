@@ -15,6 +15,7 @@ from lengen.seeding import rng_for
 NUM_RESAMPLES = 2000
 MIN_GROUPS = 3  # a resample of two is both or one of them twice: that is no interval
 Floats = NDArray[np.float64]
+Statistic = Callable[[Floats, Floats], Floats]  # of many resamples at once: one a row
 
 
 @dataclass(frozen=True)
@@ -33,19 +34,13 @@ def agreement(full: Sequence[float], sparse: Sequence[float], group_size: int = 
             f"agreement needs two gains an example and two examples, or groups of {group_size}; got {len(full)} and "
             f"{len(sparse)}"
         )
-    x, y = np.asarray(full, dtype=np.float64), np.asarray(sparse, dtype=np.float64)
-    resampled = _for_bounds(len(x), group_size)
-    return Agreement(
-        len(x),
-        *(_interval(statistic, x, y, resampled) for statistic in (_correlations, _slopes, _shares, _offsets)),
-    )
+    intervals = _intervals((_correlations, _slopes, _shares, _offsets), full, sparse, group_size)
+    return Agreement(len(full), *intervals)
 
 
 def part(gains: Sequence[float], is_in: Sequence[bool], group_size: int = 1) -> tuple[Interval, Interval]:
     """Of the examples that are in: their mean gain, and their share of the gain of all."""
-    x, y = np.asarray(gains, dtype=np.float64), np.asarray(is_in, dtype=np.float64)
-    resampled = _for_bounds(len(x), group_size)
-    mean, share = (_interval(statistic, x, y, resampled) for statistic in (_means_within, _shares_within))
+    mean, share = _intervals((_means_within, _shares_within), gains, [float(one) for one in is_in], group_size)
     return mean, share
 
 
@@ -57,23 +52,23 @@ def resample(num_examples: int, group_size: int = 1) -> NDArray[np.int64]:
     return (groups[:, :, None] * group_size + np.arange(group_size)).reshape(NUM_RESAMPLES, num_examples)
 
 
-def _for_bounds(num_examples: int, group_size: int) -> NDArray[np.int64]:
-    resampled = resample(num_examples, group_size)
-    return resampled if num_examples >= MIN_GROUPS * group_size else resampled[:0]
-
-
-def _interval(
-    statistic: Callable[[Floats, Floats], Floats], x: Floats, y: Floats, resampled: NDArray[np.int64]
-) -> Interval:
+def _intervals(
+    statistics: Sequence[Statistic], x: Sequence[float], y: Sequence[float], group_size: int
+) -> list[Interval]:
+    """The value of each statistic, and where it lies in 95 % of the resamples; the same ones for all."""
+    whole = np.asarray([x, y], dtype=np.float64)
+    drawn = whole[:, resample(len(x), group_size)]
+    if len(x) < MIN_GROUPS * group_size:
+        drawn = drawn[:, :0]
     tail = (1 - CONFIDENCE) / 2
-    with np.errstate(divide="ignore", invalid="ignore"):  # a resample may have no spread
-        value = float(statistic(x[None], y[None])[0])
-        values = statistic(x[resampled], y[resampled])
-    finite = values[np.isfinite(values)]
-    if not finite.size:
-        return Interval(value, float("nan"), float("nan"))
-    low, high = np.quantile(finite, [tail, 1 - tail])
-    return Interval(value, float(low), float(high))
+    intervals = []
+    for statistic in statistics:
+        with np.errstate(divide="ignore", invalid="ignore"):  # a resample may have no spread
+            value, values = float(statistic(*whole[:, None])[0]), statistic(*drawn)
+        finite = values[np.isfinite(values)]
+        low, high = np.quantile(finite, [tail, 1 - tail]) if finite.size else (np.nan, np.nan)
+        intervals.append(Interval(value, float(low), float(high)))
+    return intervals
 
 
 def _moments(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
