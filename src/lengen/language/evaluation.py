@@ -133,9 +133,9 @@ def preset_of(config: LanguageConfig) -> tuple[str, str]:
     Longer or shorter, with other batches, it is still the same arm if its last phase is as large a part of it.
     """
     share = config.first_steps / config.steps
+    as_long = {field: getattr(config, field) for field in ("steps", "first_steps", "batch_size", "warmup_steps")}
     for scale, (name, preset) in product(SCALES, LANGUAGE_PRESETS.items()):
         usual = preset.at(scale, config.corpus)
-        as_long = {field: getattr(config, field) for field in ("steps", "first_steps", "batch_size", "warmup_steps")}
         is_same_share = abs(usual.first_steps / usual.steps - share) < SAME_SHARE
         if is_same_share and replace(usual, **as_long).arm == config.arm:
             return name, scale

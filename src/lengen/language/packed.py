@@ -74,7 +74,6 @@ class PackedCorpus:
     splits: dict[Split, SplitStamp]
     dtype: str
     tokenizer_sha256: str
-    licences: dict[str, str]  # by part
 
     @classmethod
     def open(cls, folder: Path) -> "PackedCorpus":
@@ -86,14 +85,8 @@ class PackedCorpus:
             if manifest["format"] != FORMAT:
                 raise ValueError(f"{path} was written by another version; prepare the corpus again")
             splits = {split: SplitStamp(**manifest["splits"][split]) for split in SPLITS}
-            return cls(
-                folder,
-                CorpusStamp(**manifest["corpus"]),
-                splits,
-                manifest["dtype"],
-                manifest["tokenizer_sha256"],
-                manifest["licences"],
-            )
+            stamp = CorpusStamp(**manifest["corpus"])
+            return cls(folder, stamp, splits, manifest["dtype"], manifest["tokenizer_sha256"])
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is damaged ({error}); prepare the corpus again") from error
 
